@@ -171,6 +171,12 @@ ha: SECONDS := 300
 ha: controlplane ## Kill, pause and end the leader of two controllers for five minutes (SECONDS=300)
 	PALISADE_HA_SECONDS=$(SECONDS) cargo test -p palisade-tests --test apiserver -- a_replica_takes_over --nocapture
 
+.PHONY: chaos
+chaos: SECONDS := 600
+chaos: controlplane ## Break etcd, API server, controllers, webhook, connections and objects, and watch what must hold: SECONDS=600 SEED=1
+	cargo build --workspace --bins --tests
+	$(TARGET)/debug/palisade-chaos --seconds $(SECONDS) --seed $(SEED) --directory $(TARGET)/chaos
+
 HELM_VERSION = $(shell sed -n "s,^.*helm.sh/helm/v4 \(v[^ ]*\).*,\1,p" tests/helm/go.mod)
 HELM = $(abspath $(CACHE)/helm/$(HELM_VERSION)/helm)
 

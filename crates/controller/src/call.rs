@@ -29,6 +29,9 @@ pub enum ApiError {
     /// A list without a version cannot be watched.
     #[error("the list has no resource version")]
     NoResourceVersion,
+    /// A namespace that was taken for one that is gone.
+    #[error("the namespace is there, and the watch has not shown it yet")]
+    NamespaceNotShown,
     /// An answer does not say when it was given.
     #[error("the answer has no readable date")]
     NoDate,

@@ -98,7 +98,10 @@ fn plan_changed(cx: &Context, profile: &str, state: &State, rules: Rules<'_>, ch
     for namespace in changed {
         let (found, observed) = cx.store.tenant(profile, namespace);
         let asked = cx.store.asked.of(profile, namespace);
-        let namespace_plan = found.and_then(|found| rules.plan(&found, observed.as_ref(), &asked));
+        let namespace_plan = match (&found, &observed) {
+            (None, Some(_)) => Some(NamespacePlan::without_namespace()),
+            _ => found.and_then(|found| rules.plan(&found, observed.as_ref(), &asked)),
+        };
         let mut tenancy = state.tenancy();
         let Some(planned) = &mut tenancy.planned else { break };
         let before = planned.plan.set(namespace, namespace_plan);

@@ -112,6 +112,15 @@ pub enum Todo {
     Remove,
 }
 
+impl NamespacePlan {
+    /// The plan for parameters that were left in a namespace that is gone. Kubernetes empties a namespace of the kinds that
+    /// its API server lists, and one that has just started lists this one a little later. A new namespace of this name
+    /// would be judged by them until it has its own.
+    pub fn without_namespace() -> Self {
+        Self { stage: None, problem: None, carried: false, todo: Todo::Remove }
+    }
+}
+
 /// How to compute the parameters of namespaces.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules<'a> {
@@ -201,6 +210,10 @@ impl Plan {
             let name = &namespace.namespace.name;
             let asked = tenants.asked.get(name).map(Vec::as_slice).unwrap_or_default();
             plan.set(name, rules.plan(namespace, tenants.params.get(name), asked));
+        }
+        let known: BTreeSet<_> = tenants.namespaces.iter().map(|namespace| &namespace.namespace.name).collect();
+        for name in tenants.params.keys().filter(|name| !known.contains(name)) {
+            plan.set(name, Some(NamespacePlan::without_namespace()));
         }
         plan
     }
@@ -460,6 +473,20 @@ mod tests {
         Arc::make_mut(&mut all.namespaces[1]).terminating = true;
         let plan = plan(&profile, &compiled, &all, &Keep::Nothing, now());
         assert_eq!((plan.writes().count(), plan.selected), (0, 0));
+        assert_eq!(plan.removable.into_iter().collect::<Vec<_>>(), ["a"]);
+    }
+
+    #[test]
+    fn parameters_of_a_namespace_that_is_gone_are_removed() {
+        let (profile, compiled) = profile();
+        let both = tenants(&[("a", Some("1")), ("b", Some("2"))]);
+        let mut all = done(
+            both,
+            &plan(&profile, &compiled, &tenants(&[("a", Some("1")), ("b", Some("2"))]), &Keep::Nothing, now()),
+        );
+        all.namespaces.remove(0);
+        let plan = plan(&profile, &compiled, &all, &Keep::Nothing, now());
+        assert_eq!((plan.writes().count(), plan.selected, plan.ready), (0, 1, 1));
         assert_eq!(plan.removable.into_iter().collect::<Vec<_>>(), ["a"]);
     }
 }

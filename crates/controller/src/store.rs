@@ -195,6 +195,11 @@ impl Store {
         self.lock().namespaces.get(name).is_some_and(|namespace| !namespace.terminating)
     }
 
+    /// Whether a namespace exists, or is being deleted.
+    pub fn knows_namespace(&self, name: &str) -> bool {
+        self.lock().namespaces.get(name).is_some()
+    }
+
     /// From now on this generation of the profile is in force.
     pub fn set_in_force(&self, profile: &Arc<ToolSecurityProfile>) {
         let name = profile.metadata.name.clone().unwrap_or_default();

@@ -2,11 +2,17 @@
 
 use std::{sync::Arc, time::Duration};
 
-use kube::{Api, api::DeleteParams, runtime::events::EventType};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::{
+    Api,
+    api::{DeleteParams, ListParams},
+    core::PartialObjectMeta,
+    runtime::events::EventType,
+};
 use palisade_api::{ToolSecurityParams, names};
 
 use crate::{
-    call::{ApiError, gone},
+    call::{ApiError, call, gone},
     context::Context,
     converge::{self, Verb},
     jobs::{Begun, Job},
@@ -81,9 +87,19 @@ async fn write_one(cx: &Context, namespace: &str, write: &Write) -> Result<(), A
 }
 
 async fn delete_one(cx: &Context, profile: &str, namespace: &str) -> Result<(), ApiError> {
+    if !cx.store.knows_namespace(namespace) && exists(cx, namespace).await? {
+        return Err(ApiError::NamespaceNotShown);
+    }
     let api: Api<ToolSecurityParams> = Api::namespaced(cx.client.clone(), namespace);
     gone(api.delete(&names::params(profile), &DeleteParams::default())).await?;
     cx.metrics.wrote(PARAMS, "delete");
     cx.store.deleted_params(profile, namespace);
     Ok(())
+}
+
+/// Whether the API server has a namespace. One that has parameters and that no watch has shown may be new.
+async fn exists(cx: &Context, namespace: &str) -> Result<bool, ApiError> {
+    let api: Api<PartialObjectMeta<Namespace>> = Api::all(cx.client.clone());
+    let named = ListParams::default().fields(&format!("metadata.name={namespace}"));
+    Ok(!call(api.list_metadata(&named)).await?.items.is_empty())
 }

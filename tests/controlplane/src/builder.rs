@@ -2,13 +2,11 @@
 
 use std::{fs, path::Path, time::Duration};
 
-use tokio::time::{Instant, sleep};
-
 use crate::{
     Component, ControlPlane, Error,
     build::Binaries,
-    cluster::Settings,
-    flags::{self, AUDIT_LOG, AUDIT_POLICY, ETCD_SOCKET, KUBECONFIG, Minor},
+    cluster::{Settings, wait_for_etcd},
+    flags::{self, AUDIT_LOG, AUDIT_POLICY, KUBECONFIG, Minor},
     http::Client,
     pki::Pki,
     port,
@@ -19,7 +17,6 @@ use crate::{
 /// Far above the three seconds it takes: the machine may be busy with other tests.
 const START_LIMIT: Duration = Duration::from_mins(2);
 const PORT_ATTEMPTS: usize = 5;
-const POLL: Duration = Duration::from_millis(25);
 
 /// Options of a [`ControlPlane`], from [`ControlPlane::builder`].
 #[derive(Debug, Clone)]
@@ -128,7 +125,7 @@ impl Builder {
         };
 
         let mut etcd = Process::spawn(Component::Etcd, &binaries.etcd, &flags::etcd(), dir.path())?;
-        self.wait_for_etcd(&mut etcd, dir.path()).await?;
+        wait_for_etcd(&mut etcd, dir.path(), self.start_limit).await?;
 
         let mut cluster = ControlPlane {
             url,
@@ -147,24 +144,6 @@ impl Builder {
         cluster.start_controller_manager(emulated, &self.controllers).await?;
         cluster.wait_for_pods().await?;
         Ok(cluster)
-    }
-
-    /// The API server gives up on an etcd that it cannot reach for long, and backs off before it tries again.
-    async fn wait_for_etcd(&self, etcd: &mut Process, dir: &Path) -> Result<(), Error> {
-        let start = Instant::now();
-        while !dir.join(ETCD_SOCKET).exists() {
-            etcd.check()?;
-            if start.elapsed() > self.start_limit {
-                return Err(Error::NotReady {
-                    component: Component::Etcd,
-                    waited: start.elapsed(),
-                    answer: "it does not listen".into(),
-                    log: etcd.log_tail(),
-                });
-            }
-            sleep(POLL).await;
-        }
-        Ok(())
     }
 }
 

@@ -1,6 +1,7 @@
 //! A running control plane.
 
 use std::{
+    fs,
     path::{Path, PathBuf},
     process::Command,
     time::Duration,
@@ -11,7 +12,7 @@ use tokio::time::{Instant, sleep};
 use crate::{
     Builder, Component, Error, Shutdown,
     build::Binaries,
-    flags::{self, ApiServer, Minor},
+    flags::{self, ApiServer, ETCD_SOCKET, Minor},
     http::Client,
     peer::Peer,
     port,
@@ -156,6 +157,29 @@ impl ControlPlane {
         Ok(())
     }
 
+    /// Kills etcd, and leaves the rest running: the API server answers nothing that it does not remember.
+    pub fn kill_etcd(&mut self) {
+        self.etcd.kill();
+    }
+
+    /// Starts an etcd that was killed, with the same data, and waits until the API server is ready, if it runs.
+    pub async fn start_etcd(&mut self) -> Result<(), Error> {
+        self.etcd.kill();
+        // The socket of the former one would look like that of the new one.
+        let socket = self.dir.path().join(ETCD_SOCKET);
+        if socket.exists() {
+            fs::remove_file(&socket).map_err(Error::io("cannot remove the socket of etcd"))?;
+        }
+        self.etcd = Process::spawn(Component::Etcd, &self.settings.binaries.etcd, &flags::etcd(), self.dir.path())?;
+        wait_for_etcd(&mut self.etcd, self.dir.path(), self.settings.limit).await?;
+        match &mut self.apiserver {
+            Some(apiserver) => {
+                wait_until_ok(&self.settings, self.settings.port, "/readyz", &mut [apiserver, &mut self.etcd]).await
+            }
+            None => Ok(()),
+        }
+    }
+
     /// Starts a stopped API server, at the same address and with the same data, and waits until it is ready.
     pub async fn start_apiserver(&mut self) -> Result<(), Error> {
         if self.apiserver.is_some() {
@@ -230,6 +254,25 @@ impl ControlPlane {
             [&mut self.controller_manager, &mut self.apiserver].into_iter().flatten().collect();
         wait_until_ok(&self.settings, self.settings.port, path, &mut processes).await
     }
+}
+
+/// Waits until etcd listens. The API server gives up on an etcd that it cannot reach for long, and backs off before it tries
+/// again.
+pub(crate) async fn wait_for_etcd(etcd: &mut Process, dir: &Path, limit: Duration) -> Result<(), Error> {
+    let start = Instant::now();
+    while !dir.join(ETCD_SOCKET).exists() {
+        etcd.check()?;
+        if start.elapsed() > limit {
+            return Err(Error::NotReady {
+                component: Component::Etcd,
+                waited: start.elapsed(),
+                answer: "it does not listen".into(),
+                log: etcd.log_tail(),
+            });
+        }
+        sleep(POLL).await;
+    }
+    Ok(())
 }
 
 /// Waits for status 200, as long as the processes live. The first of them is the one that is waited for.

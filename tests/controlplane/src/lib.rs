@@ -36,3 +36,4 @@ pub use builder::Builder;
 pub use cluster::ControlPlane;
 pub use component::{Component, Shutdown};
 pub use error::Error;
+pub use port::free as free_port;

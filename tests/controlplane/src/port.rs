@@ -15,7 +15,10 @@ const ATTEMPTS: usize = 200;
 ///
 /// It lies below the range the kernel takes client ports from. Otherwise a client that reconnects to a stopped API
 /// server can be given that very port as its own, connect to itself, and keep the server from ever coming back.
-pub(crate) fn free() -> io::Result<u16> {
+///
+/// # Errors
+/// There is none.
+pub fn free() -> io::Result<u16> {
     let span = first_client_port().max(2 * LOWEST) - LOWEST;
     let random = SystemRandom::new();
     for _ in 0..ATTEMPTS {

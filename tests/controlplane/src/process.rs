@@ -84,6 +84,13 @@ impl Process {
         // Dropping does the rest; after a graceful end it has nothing left to do.
     }
 
+    /// Kills it, and waits until it is gone.
+    pub(crate) fn kill(&mut self) {
+        // Both fail only for a process that is already gone and waited for.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
     fn terminate(&mut self) {
         // While it has not been waited for, its id cannot belong to another process.
         if self.exited().is_none()
@@ -110,9 +117,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Both fail only for a process that is already gone and waited for.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.kill();
     }
 }
 

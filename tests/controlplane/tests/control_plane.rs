@@ -73,6 +73,12 @@ async fn serves_its_own_version_and_survives_restarts() -> Result {
         kubectl(&cluster, "get namespace tool-a")?;
     }
 
+    let before = cluster.etcd_pid();
+    cluster.kill_etcd();
+    cluster.start_etcd().await?;
+    assert_ne!(cluster.etcd_pid(), before);
+    kubectl(&cluster, "get namespace tool-a")?;
+
     cluster.stop_apiserver(Shutdown::Kill).await?;
     assert_eq!(cluster.apiserver_pid(), None);
     assert!(matches!(cluster.get("/version").await, Err(Error::Request { .. })));

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use http::Method;
+use kube::runtime::watcher::Event;
 use palisade_api::names;
 use serde_json::json;
 use tokio::time::Instant;
@@ -12,7 +13,7 @@ use super::{
     mock::{RecordedRequest, Respond},
     params_path, path, profile,
 };
-use crate::{health::Heartbeat, lane::Lane, queue::Next};
+use crate::{call::LINGER, health::Heartbeat, lane::Lane, queue::Next};
 
 fn names_of(count: usize) -> Vec<String> {
     (0..count).map(|n| format!("n{n}")).collect()
@@ -339,4 +340,30 @@ async fn a_panic_for_one_profile_does_not_affect_others() {
     setup.until("again", |_| count("bad") == 2).await;
     assert!(start.elapsed() >= Duration::from_secs(9));
     assert!(!setup.cx.stop.is_cancelled());
+}
+
+#[tokio::test(start_paused = true)]
+async fn parameters_without_a_namespace_are_removed_unless_it_is_only_not_shown_yet() {
+    let setup = setup(1);
+    setup.run();
+    setup.write("tools", 1, 100);
+    setup.in_force("tools", 1).await;
+    let right = setup.mock.get(&params_path("tools", "n0")).unwrap();
+    for namespace in ["gone", "new"] {
+        let mut left = right.clone();
+        left["metadata"]["namespace"] = namespace.into();
+        setup.mock.put(&params_path("tools", namespace), left.clone());
+        if namespace == "new" {
+            setup.mock.put("/api/v1/namespaces/new", json!({"metadata": {"name": namespace}}));
+        }
+        let concerned = setup.cx.store.observe_params(Event::Apply(serde_json::from_value(left).unwrap()));
+        setup.cx.queues.params.trigger(concerned);
+    }
+    let took = setup.until("those of no namespace are gone", |mock| mock.get(&params_path("tools", "gone")).is_none());
+    assert!(took.await >= LINGER);
+    tokio::time::sleep(Duration::from_mins(5)).await;
+    assert!(setup.mock.get(&params_path("tools", "new")).is_some());
+    setup.add_namespace("new");
+    tokio::time::sleep(Duration::from_mins(5)).await;
+    assert!(setup.mock.get(&params_path("tools", "new")).is_some());
 }
