@@ -63,7 +63,10 @@ const PARTS: [(&str, &[&str]); 5] = [
             "glossary.md",
         ],
     ),
-    ("Explanation", &["threat-model.md", "mutation.md", "scale.md", "benchmarks.md", "invariants.md", "reliability.md", "adr/"]),
+    (
+        "Explanation",
+        &["threat-model.md", "mutation.md", "scale.md", "benchmarks.md", "invariants.md", "reliability.md", "adr/"],
+    ),
 ];
 
 /// The pages in `docs/`, by their paths there: those that are generated now, and those that are files.

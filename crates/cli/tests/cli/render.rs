@@ -128,9 +128,9 @@ fn every_profile_of_a_file_is_rendered() {
     // Two policies with two bindings each, because there is a parameter.
     assert_eq!(kinds(&run.out).len(), 12);
 
-    wrong(&text.replace("second", "toolforge"), &["metadata.name: a second profile with the name", "p.yaml:57:9"]);
+    wrong(&text.replace("second", "toolforge"), &["metadata.name: a second profile with the name", "p.yaml:58:9"]);
     // One that is wrong keeps the others from being printed, and is found behind them.
-    wrong(&text.replace("name: second", "nam: second"), &["metadata.nam: unknown field", "p.yaml:57:3"]);
+    wrong(&text.replace("name: second", "nam: second"), &["metadata.nam: unknown field", "p.yaml:58:3"]);
 }
 
 #[test]
