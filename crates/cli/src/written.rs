@@ -37,7 +37,7 @@ fn words(command: &str) -> Vec<String> {
 /// The commands with `palisade` in a line of a shell.
 fn commands(line: &str) -> Vec<Vec<String>> {
     let line = line.trim().trim_start_matches("$ ");
-    let parts = [" | ", " && ", "; "].iter().fold(vec![line], |parts, end| {
+    let parts = [" || ", " | ", " && ", "; "].iter().fold(vec![line], |parts, end| {
         parts.into_iter().flat_map(|part| part.split(end).collect::<Vec<_>>()).collect()
     });
     let of = |part: &str| {
