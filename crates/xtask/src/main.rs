@@ -3,7 +3,8 @@
 //! Each module uses only modules before it:
 //!
 //! 1. What pages are made of: `project`, `flow`, `examples`, `defaults`, `bounds`, `schema`.
-//! 2. Pages, and all generated files: `coverage`, `kinds`, `library`, `lints`, `metrics`, `pages`, `values`; `book`, `generate`.
+//! 2. Pages, schemas for editors, and all generated files: `commands`, `coverage`, `editors`, `kinds`, `library`, `lints`,
+//!    `metrics`, `pages`, `values`; `book`, `generate`.
 //! 3. Other tasks: `agreement`, `bench`, `fuzz`, `spell`.
 #![allow(clippy::disallowed_methods, reason = "this is the crate that reads and writes the project's files")]
 
