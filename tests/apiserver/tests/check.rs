@@ -232,7 +232,7 @@ fn printed_profile(cluster: &Cluster) -> Result<String> {
     cluster.kubectl(&["get", "toolsecurityprofile", TEST, "-o", "yaml"])
 }
 
-/// Who lacks rights is told all of them at once, by each command; with the `ClusterRole` that is named it works.
+/// Each command reports all missing rights at once; with the `ClusterRole` that is named it works.
 async fn missing_rights(cluster: &Cluster, manifests: &str, profile: &str) -> TestResult {
     let tenant = ["check", manifests, "--live", "--as", "check-tenant"];
     let profiles = "list toolsecurityprofiles.toolsecurity.dev in the whole cluster";

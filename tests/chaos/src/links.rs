@@ -26,7 +26,7 @@ pub(crate) enum Mode {
     Open,
     /// Each piece of data comes so much later.
     Slow(Duration),
-    /// Nothing passes, and nobody is told.
+    /// Nothing passes, and no error is reported.
     Silent,
     /// Connections end at once.
     Cut,
