@@ -159,17 +159,17 @@ release-registry: ## Push the image of the release to a registry on this machine
 
 .PHONY: pressure
 pressure: controlplane ## Measure repair with 50 profiles, half of them in trouble, and 3,500 namespaces
-	PALISADE_PRESSURE_NAMESPACES=3500 PALISADE_PRESSURE_ROUNDS=200 cargo test -p palisade-tests --test apiserver -- pressure --nocapture
+	PALISADE_PRESSURE_NAMESPACES=3500 PALISADE_PRESSURE_ROUNDS=200 cargo test --workspace --test apiserver -- pressure --nocapture
 
 .PHONY: rollout
 rollout: controlplane ## Roll a profile out to 1,000 namespaces, 32 with offenders, while the controller is killed 20 times
 	PALISADE_ROLLOUT_NAMESPACES=1000 PALISADE_ROLLOUT_KILLS=20 \
-		cargo test -p palisade-tests --test apiserver -- a_rollout_promotes --nocapture
+		cargo test --workspace --test apiserver -- a_rollout_promotes --nocapture
 
 .PHONY: ha
 ha: SECONDS := 300
 ha: controlplane ## Kill, pause and end the leader of two controllers for five minutes (SECONDS=300)
-	PALISADE_HA_SECONDS=$(SECONDS) cargo test -p palisade-tests --test apiserver -- a_replica_takes_over --nocapture
+	PALISADE_HA_SECONDS=$(SECONDS) cargo test --workspace --test apiserver -- a_replica_takes_over --nocapture
 
 .PHONY: chaos
 chaos: SECONDS := 600
@@ -194,7 +194,7 @@ manifests: helm-program ## Write manifests/ as helm renders the chart
 helm: controlplane helm-program ## Render the chart in all ways; install, upgrade, roll back and uninstall it (NAMESPACES_INSTALLED=500)
 	PALISADE_EXPECT=helm cargo test -p palisade-helm
 	PALISADE_HELM=$(HELM) PALISADE_HELM_NAMESPACES=$(or $(NAMESPACES_INSTALLED),500) \
-		cargo test -p palisade-tests --test apiserver -- helm:: --nocapture
+		cargo test --workspace --test apiserver -- helm:: --nocapture
 
 PROMTOOL ?= $(shell command -v promtool)
 
@@ -207,7 +207,7 @@ alerts: ## Try each alert of the chart with series that fire it and series that 
 scan: controlplane ## Scan 3,500 namespaces with 20,000 pods in the background, and compare with the API server's answers
 	cargo build --release -p palisade-controller
 	PALISADE_SCAN_CONTROLLER=$(abspath $(TARGET))/release/palisade-controller \
-		cargo test -p palisade-tests --test apiserver -- twenty_thousand_pods --nocapture
+		cargo test --workspace --test apiserver -- twenty_thousand_pods --nocapture
 
 CHROMIUM ?= $(shell command -v chromium-headless-shell || command -v chromium)
 
@@ -345,15 +345,15 @@ oracle-program:
 
 .PHONY: conformance
 conformance: controlplane ## Run the suite of the Pod Security Standards, which `test` does too
-	cargo test -p palisade-tests --test conformance
+	cargo test --workspace --test conformance
 
 .PHONY: bounds
 bounds: controlplane ## Compare what requests with the longest lists cost the API server, judged and not judged
-	PALISADE_BOUNDS=all cargo test -p palisade-tests --test apiserver -- bounds:: --nocapture
+	PALISADE_BOUNDS=all cargo test --workspace --test apiserver -- bounds:: --nocapture
 
 .PHONY: redteam
 redteam: controlplane ## Attack a real API server in all ways that the tests know, and print what came of it
-	PALISADE_REDTEAM=full cargo test -p palisade-tests --test redteam -- --nocapture
+	PALISADE_REDTEAM=full cargo test --workspace --test redteam -- --nocapture
 
 ##@ Run
 

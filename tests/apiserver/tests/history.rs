@@ -19,6 +19,12 @@ pub(crate) async fn palisade(cluster: &Cluster, arguments: &[&str]) -> TestResul
     Ok(tokio::task::spawn_blocking(move || palisade_cli::captured(all)).await?)
 }
 
+/// Runs a command that asks no cluster.
+pub(crate) async fn offline(arguments: &[&str]) -> TestResult<Outcome> {
+    let all: Vec<_> = ["palisade"].iter().chain(arguments).map(Into::into).collect();
+    Ok(tokio::task::spawn_blocking(move || palisade_cli::captured(all)).await?)
+}
+
 /// What a command prints that must succeed.
 pub(crate) async fn printed(cluster: &Cluster, arguments: &[&str]) -> TestResult<String> {
     let Outcome { code, out, err } = palisade(cluster, arguments).await?;

@@ -22,6 +22,8 @@ pub(crate) type Scenario = for<'a> fn(&'a mut Cluster) -> Pin<Box<dyn Future<Out
 
 /// How many of the slowest scenarios are printed.
 const SLOWEST: usize = 10;
+/// How much of a failure is printed again at the end, in characters.
+const SHOWN: usize = 2000;
 
 /// How long a scenario took, with its group and its name.
 type Took = (Duration, Arc<str>, &'static str);
@@ -30,6 +32,8 @@ type Took = (Duration, Arc<str>, &'static str);
 pub(crate) struct Lanes {
     permits: Arc<Semaphore>,
     times: Arc<StdMutex<Vec<Took>>>,
+    /// The scenarios that failed, with their groups, and why.
+    failures: Arc<StdMutex<Vec<String>>>,
     at_once: usize,
 }
 
@@ -48,7 +52,7 @@ struct Group {
 impl Lanes {
     /// So many control planes run at once.
     pub(crate) fn new(at_once: usize) -> Self {
-        Self { permits: Arc::new(Semaphore::new(at_once)), times: Arc::default(), at_once }
+        Self { permits: Arc::new(Semaphore::new(at_once)), times: Arc::default(), failures: Arc::default(), at_once }
     }
 
     /// The scenarios of one control plane.
@@ -73,11 +77,17 @@ impl Lanes {
         });
         let trial = |(place, (name, scenario)): (usize, (&'static str, Scenario))| {
             let (group, times, label) = (Arc::clone(&group), Arc::clone(&self.times), Arc::clone(&label));
+            let failures = Arc::clone(&self.failures);
             let run = move || {
                 group.left().insert(place);
-                RUNTIME.block_on(group.run(place, scenario, |took| {
+                let result = RUNTIME.block_on(group.run(place, scenario, |took| {
                     times.lock().unwrap_or_else(PoisonError::into_inner).push((took, label, name));
-                }))
+                }));
+                if let Err(why) = &result {
+                    let why: String = why.message().unwrap_or_default().chars().take(SHOWN).collect();
+                    failures.lock().unwrap_or_else(PoisonError::into_inner).push(format!("[{kind}] {name}: {why}"));
+                }
+                result
             };
             Trial::test(name, run).with_kind(kind)
         };
@@ -100,6 +110,13 @@ impl Lanes {
         println!("The groups, {} at once:", self.at_once);
         for (group, (took, count)) in groups {
             println!("  {:>4} s  {count} scenarios [{group}]", took.as_secs());
+        }
+    }
+
+    /// Prints once more what failed and why: where the output is cut, its end is kept.
+    pub(crate) fn print_failures(&self) {
+        for failure in self.failures.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            println!("failed: {failure}");
         }
     }
 }

@@ -39,6 +39,7 @@ mod scan;
 mod stages;
 mod steering;
 mod stored;
+mod trail;
 mod tutorial;
 mod unused;
 mod updates;
@@ -200,6 +201,7 @@ fn main() -> ExitCode {
         rollout::a_soak_time_begins_again_after_a_denial,
         steering::two_profiles_are_rolled_out_on_the_same_namespaces,
         unused::an_exception_that_nothing_needs_is_reported,
+        trail::the_audit_log_knows_who_is_held_and_what_a_promotion_writes,
     ];
     let webhooks = scenarios![
         mutation::webhook_mutates_like_the_patch,
@@ -240,6 +242,7 @@ fn main() -> ExitCode {
         privilege::every_permission_is_used_and_no_other_requested,
         leader::a_replica_takes_over_and_the_former_leader_writes_nothing,
         whatif::replayed_requests_get_the_logged_answers,
+        trail::the_audit_log_knows_who_is_held_and_what_a_promotion_writes,
     ];
     // On a control plane of its own: the others look at who asked for what.
     let webhooked = scenarios![audit::an_api_server_sends_its_audit_events_and_waits_for_nobody];
@@ -288,7 +291,7 @@ fn main() -> ExitCode {
         // Its ReplicaSets have pods.
         ("1.36", ControlPlane::builder().controllers(["replicaset-controller"]), judged),
         ("1.36", ControlPlane::builder(), large),
-        ("1.33", emulated("1.33").controllers(["replicaset-controller"]), rolled_out_on_the_oldest),
+        ("1.33", emulated("1.33").audit(true).controllers(["replicaset-controller"]), rolled_out_on_the_oldest),
         ("1.33", emulated("1.33"), webhooks),
         ("1.35", emulated("1.35"), middle),
         // On a loaded machine the largest requests take longer than a minute.
@@ -314,5 +317,6 @@ fn main() -> ExitCode {
     arguments.test_threads = Some(all.len());
     let conclusion = libtest_mimic::run(&arguments, all);
     lanes.print_slowest();
+    lanes.print_failures();
     conclusion.exit_code()
 }

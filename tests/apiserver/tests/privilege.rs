@@ -7,7 +7,10 @@ use palisade_controller::Options;
 use palisade_tests::{Cluster, TestResult, Verdict, Webhook, ensure, eventually, hostile_pod, tool_pod};
 use serde_json::{Value as Json, json};
 
-use crate::webhook::{engine, registered};
+use crate::{
+    history::offline,
+    webhook::{engine, registered},
+};
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
@@ -24,7 +27,7 @@ const UNSEEN: [(&str, &str); 2] = [
     ("toolsecurityparams", "get"),
 ];
 
-fn user(account: &str) -> String {
+pub(crate) fn user(account: &str) -> String {
     format!("system:serviceaccount:{}:{account}", names::OPERATOR_NAMESPACE)
 }
 
@@ -157,8 +160,7 @@ async fn the_audit_log_names_who_was_denied(cluster: &Cluster, test: &str, names
     }
     let log = cluster.control_plane.audit_log_path().ok_or("no audit log")?.display().to_string();
     eventually("three denials in the log", || async {
-        let arguments = ["palisade", "audit", &log, "--profile", test, "-o", "json"].map(Into::into);
-        let answer = tokio::task::spawn_blocking(move || palisade_cli::captured(arguments)).await;
+        let answer = offline(&["audit", &log, "--profile", test, "-o", "json"]).await;
         let answer = answer.map_err(|error| error.to_string())?;
         let found: Json = serde_json::from_str(&answer.out).map_err(|error| format!("{error}: {answer:?}"))?;
         let denied = found["checks"].as_array().into_iter().flatten().find(|one| one["check"] == "privileged");

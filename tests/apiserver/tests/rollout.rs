@@ -27,7 +27,7 @@ fn of_environment(variable: &str, otherwise: usize) -> usize {
     std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
 }
 
-fn profile(test: &str, rollout: &Json) -> TestResult<Json> {
+pub(crate) fn profile(test: &str, rollout: &Json) -> TestResult<Json> {
     let mut profile = Cluster::toolforge_profile(test)?;
     profile["spec"]["enforcement"] = json!({"pods": "Audit", "workloads": "Audit", "namespaceStages": "ByLabel"});
     profile["spec"]["rollout"] = rollout.clone();
@@ -77,7 +77,7 @@ pub(crate) async fn wait_rolled_out(cluster: &Cluster, profile: &str, reason: &s
     Ok(())
 }
 
-fn hostile_workload(kind: &str) -> Json {
+pub(crate) fn hostile_workload(kind: &str) -> Json {
     let template = json!({"metadata": {"labels": {"app": "x"}}, "spec": hostile_pod("hostile")["spec"]});
     json!({
         "apiVersion": "apps/v1", "kind": kind, "metadata": {"name": "hostile"},
@@ -239,7 +239,7 @@ pub(crate) async fn a_rollout_promotes_what_complies_and_holds_the_rest(cluster:
 }
 
 /// The rollout and the background scan agree on who violates the profile.
-async fn the_scan_finds_who_is_held(cluster: &mut Cluster, test: &str, held: &[String]) -> TestResult {
+pub(crate) async fn the_scan_finds_who_is_held(cluster: &mut Cluster, test: &str, held: &[String]) -> TestResult {
     scan::permit(cluster, "apply")?;
     let options = Options { scan_interval: ScanInterval(Some(Duration::from_secs(1))), ..Cluster::options()? };
     cluster.restart_controller(options).await?;

@@ -67,7 +67,7 @@ impl Builder {
     }
 
     /// Whether the API server writes an audit log (see [`ControlPlane::audit_log_path`]), with the objects that are sent of
-    /// pods and workloads. It does not by default.
+    /// namespaces, pods and workloads. It does not by default.
     pub fn audit(mut self, on: bool) -> Self {
         self.audit = on;
         self
@@ -106,7 +106,7 @@ impl Builder {
                 dir.path(),
                 AUDIT_POLICY,
                 "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules:\n\
-                 - {level: Request, resources: [{group: '', resources: [pods, pods/ephemeralcontainers]}, {group: apps}, \
+                 - {level: Request, resources: [{group: '', resources: [namespaces, pods, pods/ephemeralcontainers]}, {group: apps}, \
                  {group: batch}]}\n- {level: Metadata}\n",
             )?;
         }

@@ -103,6 +103,21 @@ pub(crate) fn mistakes() -> Vec<(&'static str, &'static str, Json)> {
         ("no such stage", "enforcement.pods", json!("Off")),
         ("ports that are none", "host.ports", json!([{"min": -1, "max": 99_999}])),
         ("a relative path", "volumes.hostPaths", json!([{"pathPrefix": "data"}])),
+        ("an override of no parameter", "overrides", json!([{"namespaces": ["x"], "parameters": {"nope": "1"}}])),
+        (
+            "an override by what is not a number",
+            "overrides",
+            json!([{"namespaces": ["x"], "parameters": {"uid": "a"}}]),
+        ),
+        ("an exempt user without a name", "exemptions", json!({"users": [""]})),
+        ("no such defaults", "mutation", json!({"defaults": "Everything"})),
+        ("a wave of more than all", "rollout", json!({"waves": [{"percent": 101}]})),
+        ("a wave of nobody", "rollout", json!({"waves": [{"stage": "Deny"}]})),
+        ("a rollout without waves", "rollout", json!({"waves": []})),
+        ("an operator that is none", "namespaceSelector", {
+            json!({"matchExpressions": [{"key": "tenancy", "operator": "Near", "values": ["x"]}]})
+        }),
+        ("a key that is not a valid label", "namespaceSelector", json!({"matchLabels": {"a b": "c"}})),
     ]
 }
 
