@@ -102,9 +102,10 @@ impl ApiError {
         matches!(self, Self::Refused(status) if status.is_forbidden())
     }
 
-    /// The API server has read the object and rejects it. It would reject it again.
+    /// The API server has read the object and rejects it. It would reject it again. A right that is missing says nothing of the
+    /// object, and an API server that has just started denies each request until it has read the roles.
     pub fn is_refusal(&self) -> bool {
-        matches!(self, Self::Refused(status) if matches!(status.code, 400 | 403 | 413 | 422))
+        matches!(self, Self::Refused(status) if matches!(status.code, 400 | 403 | 413 | 422) && !is_missing_right(status))
     }
 
     /// The API server no longer keeps the place where the next page of a list begins.
@@ -116,6 +117,18 @@ impl ApiError {
     pub fn is_conflict(&self) -> bool {
         matches!(self, Self::Refused(status) if status.is_conflict())
     }
+}
+
+/// Whether the controller lacks a right: RBAC says so (`ForbiddenMessage` in apiserver
+/// `pkg/endpoints/handlers/responsewriters/errors.go`), or the registry of policies and bindings, whose author must be allowed
+/// to read the parameters (`authz.go` in kube-apiserver `pkg/registry/admissionregistration`).
+fn is_missing_right(status: &Status) -> bool {
+    let causes = status.details.as_ref().map_or(&[][..], |details| &details.causes);
+    let of_parameters = causes.iter().any(|cause| {
+        cause.reason == "FieldValueForbidden" && matches!(cause.field.as_str(), "spec.paramKind" | "spec.paramRef")
+    });
+    of_parameters
+        || (status.is_forbidden() && status.message.contains("User \"") && status.message.contains("\" cannot "))
 }
 
 /// Makes a request.
@@ -132,5 +145,34 @@ pub async fn gone<T>(request: impl Future<Output = kube::Result<T>>) -> Result<b
         Ok(_) => Ok(true),
         Err(error) if error.is_not_found() => Ok(false),
         Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_missing_right_is_no_refusal() {
+        let user = "User \"system:serviceaccount:palisade-system:palisade-controller\" cannot patch resource \"x\"";
+        let denied = "x is forbidden: ValidatingAdmissionPolicy 'other' with binding 'other' denied request: no";
+        for (code, message, field, refusal) in [
+            (403, format!("x is forbidden: {user}"), "", false),
+            (403, denied.to_owned(), "", true),
+            (422, "spec.paramKind: Forbidden: x".to_owned(), "spec.paramKind", false),
+            (422, "spec.paramRef: Forbidden: x".to_owned(), "spec.paramRef", false),
+            (422, "spec.matchConditions: Forbidden: x".to_owned(), "spec.matchConditions", true),
+            (409, "conflict".to_owned(), "", false),
+        ] {
+            let status = json!({
+                "status": "Failure", "code": code, "message": message,
+                "reason": if code == 403 { "Forbidden" } else { "Invalid" },
+                "details": {"causes": [{"reason": "FieldValueForbidden", "message": "x", "field": field}]},
+            });
+            let status: Status = serde_json::from_value(status).expect("a status");
+            assert_eq!(ApiError::Refused(Box::new(status)).is_refusal(), refusal, "{message}");
+        }
     }
 }

@@ -183,6 +183,11 @@ pub struct EnforcementProbe {
 impl EnforcementProbe {
     /// To ask about this profile.
     pub fn new(site: Arc<Site>, metrics: Arc<Metrics>, accepted: Arc<AcceptedProfile>) -> Self {
+        let (shapes, unseen) = Self::shapes(&accepted);
+        Self { site, metrics, accepted, shapes, unseen }
+    }
+
+    fn shapes(accepted: &AcceptedProfile) -> (Vec<Judged>, Option<&'static str>) {
         let (compiled, mut shapes, mut unseen) = (&accepted.compiled, Vec::new(), None);
         for shape in Shape::ALL {
             let Some(binding) = compiled.probed_binding(shape) else { continue };
@@ -196,7 +201,7 @@ impl EnforcementProbe {
                 None => unseen = Some("whether workloads are audited shows in the audit log only"),
             }
         }
-        Self { site, metrics, accepted, shapes, unseen }
+        (shapes, unseen)
     }
 
     async fn of_server(&self, server: &Server, turn: &Turn) -> Outcome {
@@ -271,6 +276,30 @@ fn action(binding: &ValidatingAdmissionPolicyBinding) -> Option<Action> {
         Some(Action::Warn)
     } else {
         None
+    }
+}
+
+/// By what an API server shows that for it the probe namespace has the labels of a profile: the policy of the profile judges
+/// an object there.
+pub struct Sign(Judged);
+
+impl Sign {
+    /// Of this profile; `None` if it only audits, which no answer shows.
+    pub fn of(accepted: &AcceptedProfile) -> Option<Self> {
+        EnforcementProbe::shapes(accepted).0.into_iter().next().map(Self)
+    }
+
+    /// Whether a server shows it.
+    ///
+    /// # Errors
+    /// Why there is no answer.
+    pub async fn is_shown(&self, site: &Site, server: &Server) -> Result<bool, String> {
+        let Self(judged) = self;
+        match site.ask(server, &judged.objects.path, &judged.objects.violating).await?.of_policy(&judged.policy) {
+            PolicyAnswer::Admitted { warned } => Ok(warned),
+            PolicyAnswer::Denied(_) | PolicyAnswer::Broken(_) => Ok(true),
+            PolicyAnswer::Other(message) => Err(message),
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use serde_json::{Value as Json, json};
 
 use super::{
     answers::Question,
+    enforcement::Sign,
     servers::Server,
     site::{PAUSE, Site},
     turns::Turn,
@@ -18,6 +19,9 @@ use crate::{
     accepted::AcceptedProfile,
     metrics::{Metrics, MutationResult},
 };
+
+/// Why an API server gave no answer to the question.
+const UNREAD: &str = "it does not judge by the profile's policy in namespace palisade-probe yet";
 
 /// The engines that were observed mutating a pod.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -74,6 +78,9 @@ pub struct MutationProbe {
     accepted: Arc<AcceptedProfile>,
     /// A pod without the fields that the profile's mutation sets.
     bare: Json,
+    /// A policy that mutates pods does not say of which profile it is, as the webhook does. Right after a probe of another
+    /// profile, it may be that one's.
+    sign: Option<Sign>,
     /// Whether the API server is to mutate pods.
     native: bool,
 }
@@ -81,20 +88,33 @@ pub struct MutationProbe {
 impl MutationProbe {
     /// To ask about this profile; `None` if it mutates no pod that complies with it.
     pub fn new(site: Arc<Site>, metrics: Arc<Metrics>, accepted: Arc<AcceptedProfile>, native: bool) -> Option<Self> {
-        let bare = bare(&accepted)?;
-        Some(Self { site, metrics, accepted, bare, native })
+        let (bare, sign) = (bare(&accepted)?, Sign::of(&accepted));
+        Some(Self { site, metrics, accepted, bare, sign, native })
     }
 
     async fn of_server(&self, server: &Server, plan: &Plan<'_>, turn: &Turn) -> Result<ObservedMutators, String> {
-        let mut pause = PAUSE.0;
+        let (mut pause, mut read) = (PAUSE.0, false);
         loop {
-            let seen = self.attempt(server, plan).await;
+            let labels = if read { Ok(true) } else { self.has_read_labels(server).await };
+            read = labels == Ok(true);
+            let seen = match labels {
+                Ok(true) => self.attempt(server, plan).await,
+                Ok(false) => Err(UNREAD.to_owned()),
+                Err(why) => Err(why),
+            };
             let right = seen.as_ref().is_ok_and(|seen| self.is_wanted(*seen));
             if right || turn.is_over() || server.silent().is_some() {
                 return seen;
             }
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(PAUSE.1);
+        }
+    }
+
+    async fn has_read_labels(&self, server: &Server) -> Result<bool, String> {
+        match &self.sign {
+            Some(sign) => sign.is_shown(&self.site, server).await,
+            None => Ok(true),
         }
     }
 

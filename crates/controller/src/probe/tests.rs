@@ -414,6 +414,15 @@ async fn mutation_probe_detects_the_engine_and_silent_servers() {
             None => sleep(Duration::from_millis(5)).await,
         }
     };
+    // What another profile does to its pods, while an API server has yet to read the labels of this one, is not its answer.
+    let unread = ask(None).await;
+    assert_eq!((unread.everywhere(), unread.failed().len()), (None, 1), "{unread:?}");
+    setup.servers[0].judge("a.1", &["pods"]);
+    let start = Instant::now();
+    while ask(None).await.everywhere().is_none() {
+        assert!(start.elapsed() < LIMIT, "the labels were not noticed");
+        sleep(Duration::from_millis(50)).await;
+    }
     let nobody = ask(None).await;
     assert_eq!(
         (nobody.everywhere(), nobody.unmutated()),
