@@ -24,7 +24,7 @@ pub use nodes::{CONTROLLERS, Nodes};
 pub use plain::plain_get;
 pub use pods::{bare_pod, ephemeral_container, hostile_pod, tool_pod};
 pub use refusing::refusing;
-pub use requests::{Verdict, dry_run_answer, dry_run_once};
+pub use requests::{Verdict, dry_run_answer, dry_run_once, send};
 pub use wait::{eventually, within};
 pub use webhook::{Balancer, WEBHOOK, Webhook, fail_open_count, handshake, run_webhook};
 

@@ -38,8 +38,11 @@ impl Verdict {
     }
 }
 
-/// Sends a request with a JSON body.
-pub(crate) async fn send(client: &Client, method: &str, path: &str, kind: &str, body: &Json) -> Result<Json, Error> {
+/// Sends a request with a JSON body of this media type.
+///
+/// # Errors
+/// No answer, or the API server's refusal.
+pub async fn send(client: &Client, method: &str, path: &str, kind: &str, body: &Json) -> Result<Json, Error> {
     let request = http::Request::builder()
         .method(method)
         .uri(path)

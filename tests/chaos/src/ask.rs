@@ -3,10 +3,14 @@
 use std::time::Duration;
 
 use kube::{Client, Error};
+use palisade_tests::send;
 use serde_json::{Value as Json, json};
 use tokio::time::{sleep, timeout};
 
 use crate::Result;
+
+/// The media type of objects.
+pub(crate) const JSON: &str = "application/json";
 
 /// Longer than any fault by which the API server does not answer.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -53,21 +57,9 @@ fn full(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// Sends a request with a JSON body.
-pub(crate) async fn send(client: &Client, method: &str, path: &str, body: &Json) -> std::result::Result<Json, Error> {
-    let kind = if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
-    let request = http::Request::builder()
-        .method(method)
-        .uri(path)
-        .header("content-type", kind)
-        .body(serde_json::to_vec(body).map_err(Error::SerdeError)?)
-        .map_err(Error::HttpError)?;
-    client.request(request).await
-}
-
 /// Creates an object at a path.
 pub(crate) async fn create(client: &Client, path: &str, object: &Json) -> Answer {
-    Answer::of(timeout(PATIENCE, send(client, "POST", path, object)).await.ok())
+    Answer::of(timeout(PATIENCE, send(client, "POST", path, JSON, object)).await.ok())
 }
 
 /// Does what a user does whose request fails: tries again, for at most this long.

@@ -218,7 +218,7 @@ pub(crate) async fn fresh(inputs: &Inputs, directory: &Path, timeline: &Arc<Time
         .map(Ok)
         .try_for_each_concurrent(16, |namespace| {
             let client = &client;
-            async move { ask::send(client, "POST", "/api/v1/namespaces", namespace).await.map(drop) }
+            async move { palisade_tests::send(client, "POST", "/api/v1/namespaces", ask::JSON, namespace).await.map(drop) }
         })
         .await?;
     let api: Api<ToolSecurityProfile> = Api::all(client.clone());

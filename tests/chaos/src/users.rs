@@ -124,9 +124,11 @@ impl Users {
             "apiVersion": "v1", "kind": "Namespace",
             "metadata": {"name": name, "labels": labels, "annotations": {"toolforge.org/uid": UID.to_string()}},
         });
-        ask::insist(PATIENCE, async || ask::send(&self.client, "POST", "/api/v1/namespaces", &object).await)
-            .await
-            .map(drop)
+        ask::insist(PATIENCE, async || {
+            palisade_tests::send(&self.client, "POST", "/api/v1/namespaces", ask::JSON, &object).await
+        })
+        .await
+        .map(drop)
     }
 
     async fn apply(&self, profile: &Json) -> Result {
@@ -181,7 +183,11 @@ impl Users {
 
     async fn patch_namespace(&self, name: &str, patch: Json) -> Result {
         let path = format!("/api/v1/namespaces/{name}");
-        ask::insist(PATIENCE, async || ask::send(&self.client, "PATCH", &path, &patch).await).await.map(drop)
+        ask::insist(PATIENCE, async || {
+            palisade_tests::send(&self.client, "PATCH", &path, "application/merge-patch+json", &patch).await
+        })
+        .await
+        .map(drop)
     }
 
     async fn tamper(&self, what: Tamper) -> Result {
