@@ -3,28 +3,25 @@
 use clap::{Parser, Subcommand};
 
 use crate::{
-    audit::AuditArgs,
-    check::CheckArgs,
-    compare::DiffArgs,
-    dump::DumpArgs,
-    eval::EvalArgs,
-    exception::ExceptionCommand,
-    explain::ExplainArgs,
-    guard::GuardCommand,
-    history::HistoryArgs,
-    lint::LintArgs,
-    migrate::PspArgs,
-    new::NewCommand,
-    readiness::ReportArgs,
-    render::{self, RenderArgs},
-    replay::ReplayArgs,
-    rollback::RollbackArgs,
-    rollout::RolloutCommand,
-    status::StatusArgs,
-    style::Color,
-    test::TestArgs,
-    why::WhyArgs,
+    audit::AuditArgs, check::CheckArgs, compare::DiffArgs, dump::DumpArgs, eval::EvalArgs, exception::ExceptionCommand,
+    explain::ExplainArgs, guard::GuardCommand, history::HistoryArgs, lint::LintArgs, migrate::PspArgs, new::NewCommand,
+    readiness::ReportArgs, render::RenderArgs, replay::ReplayArgs, rollback::RollbackArgs, rollout::RolloutCommand,
+    status::StatusArgs, style::Color, test::TestArgs, why::WhyArgs,
 };
+
+const EXAMPLES: &str = "\
+Examples:
+  palisade render profile.yaml | kubectl diff -f -
+  palisade check deployment.yaml --profile profile.yaml
+  palisade explain --pod pod.yaml --profile profile.yaml
+  palisade lint policies/
+  palisade test policies/
+  palisade status
+  palisade why tool-a
+
+Exit codes: 0 nothing is wrong, 1 something is wrong with what was given, 2 could not run. The help of each command says more.
+
+A copy or link named kubectl-palisade in PATH makes this a plugin: kubectl palisade status";
 
 /// Tenant security for Kubernetes, enforced by the API server itself.
 ///
@@ -32,7 +29,7 @@ use crate::{
 /// report with --live ask a cluster, and only rollback, rollout and exception change anything. What render prints passed the
 /// check that the controller makes before it applies anything.
 #[derive(Debug, Parser)]
-#[command(name = "palisade", version, after_help = render::EXAMPLES)]
+#[command(name = "palisade", version, after_help = EXAMPLES)]
 pub struct Args {
     /// When output has color: on a terminal (auto), always or never. The variable `NO_COLOR` turns auto off.
     #[arg(

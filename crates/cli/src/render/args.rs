@@ -5,8 +5,7 @@ use palisade_cel::Minor;
 
 use crate::options::kube_version_help;
 
-/// Examples and exit codes, for the help of this command and of `palisade`.
-pub const EXAMPLES: &str = "\
+const EXAMPLES: &str = "\
 Examples:
   palisade render profile.yaml
   palisade render profile.yaml --namespaces namespaces.yaml
@@ -15,9 +14,7 @@ Examples:
   palisade render profile.yaml --pod pod.yaml --namespaces namespace.yaml -o diff
   palisade render profile.yaml --static > /etc/kubernetes/admission/profile.yaml
 
-Exit codes: 0 success, 1 a profile was rejected, 2 could not run.
-
-A copy or link named kubectl-palisade in PATH makes this a plugin: kubectl palisade render profile.yaml";
+Exit codes: 0 success, 1 a profile was rejected, 2 could not run.";
 
 /// The arguments of `palisade render`.
 #[derive(Debug, clap::Args)]

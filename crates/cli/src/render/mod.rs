@@ -9,7 +9,7 @@ use palisade_compiler::ChangedBy;
 use serde_json::{Value as Json, json};
 
 use args::RenderFormat;
-pub use args::{EXAMPLES, RenderArgs};
+pub use args::RenderArgs;
 
 use crate::{
     input, namespaces,
