@@ -154,10 +154,10 @@ impl Question for MutationProbe {
 
     async fn ask(&self, turn: &Turn) -> MutationAnswer {
         let compiled = &self.accepted.compiled;
-        let (Some(labels), Some(mutation)) = (&compiled.probes.labels, &compiled.mutation) else {
+        let (Some(labels), Some(mutation)) = (compiled.probe_labels(), &compiled.mutation) else {
             return self.failed("no labels make the profile select the probe namespace".to_owned());
         };
-        if let Err(why) = self.site.label(labels).await {
+        if let Err(why) = self.site.label(&labels).await {
             return self.failed(why);
         }
         let plan = Plan::new([(mutation, compiled.probes.params.as_ref())]);
