@@ -352,8 +352,8 @@ bounds: controlplane ## Compare what requests with the longest lists cost the AP
 	PALISADE_BOUNDS=all cargo test --workspace --test apiserver -- bounds:: --nocapture
 
 .PHONY: redteam
-redteam: controlplane ## Attack a real API server in all ways that the tests know, and print what came of it
-	PALISADE_REDTEAM=full cargo test --workspace --test redteam -- --nocapture
+redteam: controlplane ## Attack a real API server in all ways that the tests know, and print what came of it; EMULATED=1.33 is an older one
+	$(if $(EMULATED),PALISADE_REDTEAM_EMULATED=$(EMULATED)) PALISADE_REDTEAM=full cargo test --workspace --test redteam -- --nocapture
 
 ##@ Run
 

@@ -8,8 +8,8 @@ use k8s_openapi::jiff::Timestamp;
 use palisade_compiler::ChangedBy;
 use serde_json::{Value as Json, json};
 
-use args::RenderFormat;
 pub use args::RenderArgs;
+use args::RenderFormat;
 
 use crate::{
     input, namespaces,

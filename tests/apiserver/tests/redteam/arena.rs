@@ -50,8 +50,11 @@ pub(crate) struct Arena {
 impl Arena {
     pub(crate) async fn start(extent: Extent) -> Result<Self> {
         // The role `admin` is put together by a controller.
-        let cluster =
-            Cluster::start_on(ControlPlane::builder().controllers(["clusterrole-aggregation-controller"])).await?;
+        let mut control_plane = ControlPlane::builder().controllers(["clusterrole-aggregation-controller"]);
+        if let Ok(version) = std::env::var("PALISADE_REDTEAM_EMULATED") {
+            control_plane = control_plane.emulated_version(version);
+        }
+        let cluster = Cluster::start_on(control_plane).await?;
         let tenant = client_of(&cluster, "tenant", &["system:authenticated"]).await?;
         let mut arena = Self { cluster, tenant, extent, controller: None };
         arena.start_controller()?;
