@@ -215,7 +215,7 @@ CHROMIUM ?= $(shell command -v chromium-headless-shell || command -v chromium)
 report-screens: ## Look at the page of palisade report in a headless Chromium, light and dark, wide and narrow
 	@test -n '$(CHROMIUM)' || echo 'skipped: there is no chromium-headless-shell and no chromium; CHROMIUM names one'
 	$(if $(CHROMIUM),PALISADE_CHROMIUM='$(CHROMIUM)' PALISADE_SCREENS=$(abspath $(TARGET))/report-screens \
-		cargo test -p palisade-cli --test screens -- --nocapture)
+		cargo test --workspace --test screens -- --nocapture)
 
 CASES ?= 3000
 
@@ -229,7 +229,7 @@ mutants: ## Break the code of the fast path, one place at a time: some test must
 
 .PHONY: properties
 properties: ## Judge random pods by random profiles: CASES=3000, others each time
-	PROPTEST_CASES=$(CASES) cargo test -p palisade-gate --test properties -- --nocapture
+	PROPTEST_CASES=$(CASES) cargo test --workspace --test properties -- --nocapture
 
 WITH ?= $(error WITH names the palisade of another version)
 # Settings that it does not know, as scheduling.schedulers,images.redirect.
@@ -241,7 +241,7 @@ compare: CASES := 10000
 compare: ## Compare the answers of another version's policies: WITH=path/of/its/palisade CASES=10000 SEED=1 WITHOUT=settings
 	PALISADE_COMPARE_WITH='$(abspath $(WITH))' PALISADE_COMPARE_WITHOUT='$(WITHOUT)' \
 		PALISADE_COMPARE_CASES=$(CASES) PALISADE_COMPARE_SEED=$(SEED) \
-		cargo test -p palisade-gate --test properties -- --ignored of_another_version --nocapture
+		cargo test --workspace --test properties -- --ignored of_another_version --nocapture
 
 # 1.36 comes first: the golden files of the others are what differs from it.
 MINORS ?= 1.36 1.33 1.34 1.35 1.37
