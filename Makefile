@@ -166,6 +166,10 @@ rollout: controlplane ## Roll a profile out to 1,000 namespaces, 32 with offende
 	PALISADE_ROLLOUT_NAMESPACES=1000 PALISADE_ROLLOUT_KILLS=20 \
 		cargo test --workspace --test apiserver -- a_rollout_promotes --nocapture
 
+.PHONY: fixtures
+fixtures: controlplane ## Write what this version leaves in an API server, for upgrades from it (tests/apiserver/fixtures)
+	PALISADE_FIXTURES=1 cargo test --workspace --test apiserver -- what_this_version_makes --nocapture
+
 .PHONY: ha
 ha: SECONDS := 300
 ha: controlplane ## Kill, pause and end the leader of two controllers for five minutes (SECONDS=300)

@@ -17,7 +17,7 @@ const RELEASED: &str = "0.1.0";
 const UPPER: [&str; 4] = ["maximum", "maxItems", "maxLength", "maxProperties"];
 const LOWER: [&str; 4] = ["minimum", "minItems", "minLength", "minProperties"];
 /// What refuses more if it is there and was not, or was another.
-const EXACT: [&str; 12] = [
+const EXACT: [&str; 13] = [
     "allOf",
     "anyOf",
     "exclusiveMaximum",
@@ -29,6 +29,7 @@ const EXACT: [&str; 12] = [
     "pattern",
     "type",
     "uniqueItems",
+    "x-kubernetes-list-map-keys",
     "x-kubernetes-list-type",
 ];
 /// What accepts less if it is no longer there.
@@ -124,6 +125,14 @@ fn refused(old: &Json, new: &Json) -> Vec<(String, String)> {
         let served = versions.filter(|version| version["served"] == json!(true));
         served.map(|version| (version["name"].to_string(), version["schema"]["openAPIV3Schema"].clone())).collect()
     };
+    let subresources = |crd: &Json| -> BTreeSet<String> {
+        let versions = crd["spec"]["versions"].as_array().into_iter().flatten();
+        let all = versions.flat_map(|version| version["subresources"].as_object().into_iter().flatten());
+        all.map(|(name, _)| name.clone()).collect()
+    };
+    for name in subresources(old).difference(&subresources(new)) {
+        out.push(("/spec/versions".to_owned(), format!("the subresource {name} is gone")));
+    }
     let after = served(new);
     for (version, before) in served(old) {
         match after.get(&version) {
@@ -187,6 +196,7 @@ fn each_way_to_accept_less_is_found() {
             "a": {"type": "string", "maxLength": 5, "enum": ["x", "y"], "default": "x"},
             "n": {"type": "integer", "minimum": 1, "nullable": true},
             "l": {"type": "array", "items": {"type": "string"}, "maxItems": 3},
+            "k": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["a", "b"]},
             "m": {"type": "object", "additionalProperties": {"type": "string"}},
         },
     });
@@ -207,6 +217,16 @@ fn each_way_to_accept_less_is_found() {
         ("/properties/n/nullable", json!(false), Some(".n: nullable is gone")),
         ("/properties/n/type", json!("string"), Some(".n: type is \"string\" and was \"integer\"")),
         ("/properties/l/items/maxLength", json!(9), Some(".l[]: maxLength is 9 and was null")),
+        (
+            "/properties/k/x-kubernetes-list-map-keys",
+            json!(["a"]),
+            Some(".k: x-kubernetes-list-map-keys is [\"a\"] and was [\"a\",\"b\"]"),
+        ),
+        (
+            "/properties/l/x-kubernetes-list-type",
+            json!("set"),
+            Some(".l: x-kubernetes-list-type is \"set\" and was null"),
+        ),
         ("/properties/m/additionalProperties/pattern", json!("x"), Some(".m{}: pattern is \"x\" and was null")),
         ("/required", json!(["a", "n"]), Some(": n is required")),
         ("/required", json!([]), None),
@@ -231,9 +251,30 @@ fn each_way_to_accept_less_is_found() {
 }
 
 #[test]
+fn the_release_that_is_compared_with_is_the_newest() {
+    let number = |name: &String| name.split('.').map(|part| part.parse().unwrap_or(0)).collect::<Vec<u64>>();
+    // Its objects are put into an API server by `objects_of_the_last_release_are_taken_over`.
+    for kept in ["crates/xtask/tests/compatibility/released", "tests/apiserver/fixtures"] {
+        let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(kept);
+        let names = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        assert_eq!(names.max_by_key(number).as_deref(), Some(RELEASED), "{kept}");
+    }
+}
+
+#[test]
 fn version_that_is_no_longer_served_is_found() {
     let old = json!({"spec": {"group": "g", "versions": [{"name": "v1", "served": true, "schema": {}}]}});
     let new = json!({"spec": {"group": "g", "versions": [{"name": "v1", "served": false, "schema": {}}]}});
     assert_eq!(refused(&old, &old), []);
     assert_eq!(refused(&old, &new), [("/spec/versions".to_owned(), "\"v1\" is not served".to_owned())]);
+}
+
+#[test]
+fn subresource_that_is_gone_is_found() {
+    let old =
+        json!({"spec": {"versions": [{"name": "v1", "served": true, "schema": {}, "subresources": {"status": {}}}]}});
+    let mut new = old.clone();
+    new["spec"]["versions"][0].as_object_mut().unwrap().remove("subresources");
+    assert_eq!(refused(&old, &old), []);
+    assert_eq!(refused(&old, &new), [("/spec/versions".to_owned(), "the subresource status is gone".to_owned())]);
 }

@@ -16,6 +16,7 @@ mod exceptions;
 mod exemptions;
 mod fields;
 mod files;
+mod former;
 mod gate;
 mod guard;
 mod helm;
@@ -228,6 +229,12 @@ fn main() -> ExitCode {
         // It takes minutes: make scan.
         alone.extend(scenarios![scan::twenty_thousand_pods_are_scanned]);
     }
+    let made = if std::env::var_os("PALISADE_FIXTURES").is_some() {
+        // It writes into the repository: make fixtures.
+        scenarios![former::what_this_version_makes_is_kept]
+    } else {
+        Vec::new()
+    };
     let by_helm = if std::env::var_os("PALISADE_HELM").is_some() {
         // It takes minutes, and a helm: make helm.
         scenarios![helm::the_chart_is_installed_upgraded_rolled_back_and_uninstalled]
@@ -243,6 +250,7 @@ fn main() -> ExitCode {
         leader::a_replica_takes_over_and_the_former_leader_writes_nothing,
         whatif::replayed_requests_get_the_logged_answers,
         trail::the_audit_log_knows_who_is_held_and_what_a_promotion_writes,
+        former::objects_of_the_last_release_are_taken_over,
     ];
     // On a control plane of its own: the others look at who asked for what.
     let webhooked = scenarios![audit::an_api_server_sends_its_audit_events_and_waits_for_nobody];
@@ -305,6 +313,7 @@ fn main() -> ExitCode {
         ("1.36 with a profile of its own", with_own_profile, own_profile),
         ("1.33 to 1.36", emulated("1.33"), upgraded),
         ("1.36 pods of others", ControlPlane::builder(), others),
+        ("1.36 to make fixtures", ControlPlane::builder(), made),
         ("1.36 by helm", ControlPlane::builder().controllers(palisade_tests::CONTROLLERS), by_helm),
     ];
     let lanes = Lanes::new(LANES);

@@ -87,9 +87,9 @@ pub(crate) fn hostile_workload(kind: &str) -> Json {
 
 /// The stage labels of the namespaces of a test, and those that became weaker, as a watch shows them.
 #[derive(Default)]
-struct Labels {
-    now: BTreeMap<String, Option<String>>,
-    weaker: Vec<String>,
+pub(crate) struct Labels {
+    pub(crate) now: BTreeMap<String, Option<String>>,
+    pub(crate) weaker: Vec<String>,
 }
 
 impl Labels {
@@ -108,7 +108,10 @@ impl Labels {
     }
 
     /// Follows the namespaces until the answer is dropped.
-    async fn follow(cluster: &Cluster, test: &'static str) -> TestResult<(Arc<Mutex<Self>>, tokio::task::JoinSet<()>)> {
+    pub(crate) async fn follow(
+        cluster: &Cluster,
+        test: &'static str,
+    ) -> TestResult<(Arc<Mutex<Self>>, tokio::task::JoinSet<()>)> {
         let api: Api<Namespace> = Api::all(cluster.admin.clone());
         let selector = format!("tenancy={test}");
         let list = api.list(&ListParams::default().labels(&selector)).await?;

@@ -55,15 +55,16 @@ async fn violate(cluster: &Cluster, namespace: &str, object: Json, path: &str) -
 }
 
 /// What the controller wrote.
-struct Written {
-    resource: String,
+pub(crate) struct Written {
+    pub(crate) resource: String,
     /// The namespace that it wrote, or the one of the object.
-    namespace: String,
+    pub(crate) namespace: String,
+    pub(crate) name: String,
     /// What was sent, of a namespace.
     sent: Json,
 }
 
-fn written(cluster: &Cluster, since: Timestamp) -> Result<Vec<Written>> {
+pub(crate) fn written(cluster: &Cluster, since: Timestamp) -> Result<Vec<Written>> {
     let (log, controller) = (std::fs::read_to_string(log(cluster)?)?, user(ACCOUNTS[0]));
     let mut all = Vec::new();
     // The last line may be half written.
@@ -78,6 +79,7 @@ fn written(cluster: &Cluster, since: Timestamp) -> Result<Vec<Written>> {
         all.push(Written {
             resource: if sub.is_empty() { resource } else { format!("{resource}/{sub}") },
             namespace: text(&event, "/objectRef/namespace"),
+            name: text(&event, "/objectRef/name"),
             sent: event["requestObject"].clone(),
         });
     }

@@ -91,8 +91,8 @@ pub enum Error {
     #[error("kube-apiserver is already running")]
     AlreadyRunning,
 
-    /// The API server could not be asked.
-    #[error("GET {path}: {source}")]
+    /// A component could not be asked.
+    #[error("{path}: {source}")]
     Request {
         /// The path.
         path: String,
@@ -100,8 +100,8 @@ pub enum Error {
         source: io::Error,
     },
 
-    /// The API server answered with an error.
-    #[error("GET {path}: HTTP status {status}: {body}")]
+    /// A component answered with an error.
+    #[error("{path}: HTTP status {status}: {body}")]
     Status {
         /// The path.
         path: String,

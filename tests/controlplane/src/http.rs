@@ -66,7 +66,7 @@ impl Client {
     }
 }
 
-fn parse(answer: &str) -> io::Result<Response> {
+pub(crate) fn parse(answer: &str) -> io::Result<Response> {
     let malformed = || io::Error::new(io::ErrorKind::InvalidData, "not an HTTP answer");
     let (head, body) = answer.split_once("\r\n\r\n").ok_or_else(malformed)?;
     let status = head.split_whitespace().nth(1).and_then(|status| status.parse().ok()).ok_or_else(malformed)?;

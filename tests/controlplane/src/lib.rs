@@ -30,6 +30,7 @@ mod peer;
 mod pki;
 mod port;
 mod process;
+mod stored;
 mod workdir;
 
 pub use builder::Builder;
