@@ -16,6 +16,10 @@ MDBOOK_VERSION := 0.5.4
 MDBOOK := $(CACHE)/tools/bin/mdbook
 CARGO_FUZZ_VERSION := 0.13.2
 CARGO_FUZZ := $(CACHE)/tools/bin/cargo-fuzz
+CARGO_CYCLONEDX_VERSION := 0.5.9
+CARGO_CYCLONEDX := $(CACHE)/tools/bin/cargo-cyclonedx
+CARGO_AUDITABLE_VERSION := 0.7.7
+CARGO_AUDITABLE := $(CACHE)/tools/bin/cargo-auditable
 
 .DEFAULT_GOAL := help
 
@@ -135,16 +139,42 @@ package: ## Package the crates of the toolkit and of the command line, and build
 VERSION ?= $(shell sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"/\1/p' Cargo.toml)
 ARTIFACTS := $(TARGET)/release-artifacts
 
+# What a release is made with, besides Rust and GNU tools.
+release release-check sbom: export CARGO_CYCLONEDX := $(abspath $(CARGO_CYCLONEDX))
+release release-check: export CARGO_AUDITABLE := $(abspath $(CARGO_AUDITABLE))
+
+.PHONY: cyclonedx
+cyclonedx:
+	@$(CARGO_CYCLONEDX) cyclonedx --version 2>/dev/null | grep -qxF 'cargo-cyclonedx-cyclonedx $(CARGO_CYCLONEDX_VERSION)' \
+		|| cargo install --locked --debug cargo-cyclonedx@$(CARGO_CYCLONEDX_VERSION) --root $(CACHE)/tools
+
+# It does not say its own version.
+.PHONY: auditable
+auditable:
+	@cargo install --list --root $(CACHE)/tools | grep -qxF 'cargo-auditable v$(CARGO_AUDITABLE_VERSION):' \
+		|| cargo install --locked --debug cargo-auditable@$(CARGO_AUDITABLE_VERSION) --root $(CACHE)/tools
+
 .PHONY: release
-release: ## Make all artefacts of a release in target/release-artifacts: VERSION=0.1.0
+release: auditable sbom ## Make all artefacts of a release in target/release-artifacts: VERSION=0.1.0
 	packaging/release.sh $(VERSION) $(ARTIFACTS)
 
+.PHONY: sbom
+sbom: cyclonedx sbom-program ## Write what each program is made of as CycloneDX (target/sbom), and compare it with Cargo.lock
+	packaging/sbom.sh $(TARGET)/sbom
+	$(TARGET)/debug/xtask sbom-check $(TARGET)/sbom
+
+# Built with a test, as for `drift`.
+.PHONY: sbom-program
+sbom-program:
+	cargo build --quiet --workspace --bin xtask --test tidy
+
 .PHONY: release-check
-release-check: ## Make the release again in another directory, and compare the bytes
+release-check: auditable cyclonedx ## Make the release again in another directory, and compare the bytes
 	packaging/reproduce.sh $(VERSION) $(ARTIFACTS)
 
 .PHONY: release-smoke
-release-smoke: ## Install from the artefacts alone, in an empty directory, and judge a first pod
+release-smoke: sbom-program ## Install from the artefacts alone, in an empty directory, and judge a first pod
+	$(TARGET)/debug/xtask sbom-check $(ARTIFACTS)
 	packaging/smoke.sh $(ARTIFACTS) $(HELM)
 
 .PHONY: release-smoke-cluster

@@ -2,7 +2,8 @@
 # Makes all artefacts of a release: release.sh VERSION DIRECTORY. Called by `make release`.
 #
 # The same commit gives the same bytes: binaries name no path of this machine, archives are sorted and have the time of
-# the commit. PALISADE_BINARIES names a directory with binaries that are built already; then nothing is compiled.
+# the commit. CARGO_AUDITABLE and CARGO_CYCLONEDX name the programs that write into binaries and beside them what they are made
+# of. PALISADE_BINARIES names a directory with binaries that are built already; then nothing is compiled.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 version=$1 out=$2
@@ -23,7 +24,7 @@ digest() { sha256sum "$1" | cut -d ' ' -f 1; }
 binaries=${PALISADE_BINARIES:-}
 if [ -z "$binaries" ]; then
 	RUSTFLAGS="-C target-feature=+crt-static --remap-path-prefix=$PWD=/palisade --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo" \
-		cargo build --release --locked --target $target -p palisade-cli -p palisade-controller -p palisade-webhook
+		"$CARGO_AUDITABLE" auditable build --release --locked --target $target -p palisade-cli -p palisade-controller -p palisade-webhook
 	binaries=${CARGO_TARGET_DIR:-target}/$target/release
 fi
 for program in palisade palisade-controller palisade-webhook; do
@@ -31,6 +32,9 @@ for program in palisade palisade-controller palisade-webhook; do
 	# A loader that the binary asks for is not in the image.
 	if [ -z "${PALISADE_BINARIES:-}" ] && readelf -lW "$binaries/$program" | grep -q INTERP; then
 		fail "$program is not static"
+	fi
+	if [ -z "${PALISADE_BINARIES:-}" ] && ! readelf -SW "$binaries/$program" | grep -qF .dep-v0; then
+		fail "$program does not say what it is made of"
 	fi
 done
 
@@ -96,7 +100,8 @@ sed -i "s/^  digest: \"\"\$/  digest: \"$image\"/" "$work/palisade/values.yaml"
 grep -q "^  digest: \"$image\"\$" "$work/palisade/values.yaml" || fail 'charts/palisade/values.yaml has no image.digest to set'
 (cd "$work" && pack palisade) | gzip -n9 > "$out/palisade-chart-$version.tgz"
 
-# 4. What the others are installed by, and the notes.
+# 4. What the programs are made of, what the others are installed by, and the notes.
+packaging/sbom.sh "$out"
 sed "s/@VERSION@/$version/g; s/@ARCHIVE@/$archive/g; s/@SHA256@/$(digest "$out/$archive")/" packaging/krew.yaml > "$out/palisade.yaml"
 install -m 755 packaging/install.sh "$out/install.sh"
 notes() { awk -v head="## [$1]" 'index($0, "## [") == 1 { on = index($0, head) == 1; next } on' CHANGELOG.md; }

@@ -12,6 +12,15 @@ say() { printf '%s\n' "--- $1"; }
 say 'what was downloaded is what was released'
 (cd "$artifacts" && sha256sum -c SHA256SUMS --quiet)
 
+say 'what the programs are made of'
+for program in palisade palisade-controller palisade-webhook; do
+	bom=$artifacts/$program.cdx.json
+	[ -s "$bom" ] || fail "there is no $program.cdx.json"
+	grep -q " $program.cdx.json\$" "$artifacts/SHA256SUMS" || fail "SHA256SUMS does not name $program.cdx.json"
+	grep -q '^  "specVersion": "1.5",$' "$bom" || fail "$program.cdx.json is not CycloneDX 1.5"
+	echo "$program: $(grep -c '^      "type": "library",$' "$bom") packages"
+done
+
 say 'a damaged archive is not installed'
 mkdir damaged && cp "$artifacts"/SHA256SUMS "$artifacts"/palisade-*-x86_64-linux.tar.gz damaged/
 printf x >> damaged/palisade-*-x86_64-linux.tar.gz
@@ -61,6 +70,16 @@ manifest=$(sed 's/.*"digest":"\(sha256:[0-9a-f]*\)".*/\1/' image/index.json)
 mkdir root && tar -xzf "image/blobs/sha256/$(sed 's/.*"layers":\[.*"digest":"sha256:\([0-9a-f]*\)".*/\1/' "image/blobs/${manifest/://}")" -C root
 root/usr/local/bin/palisade-controller --version
 root/usr/local/bin/palisade-webhook --version
+
+# zlib's bytes, with gzip's head instead of its own; gzip then misses its end, which is not there.
+if command -v objcopy >/dev/null; then
+	say 'each program says by itself what it is made of'
+	for program in prefix/bin/palisade root/usr/local/bin/palisade-controller root/usr/local/bin/palisade-webhook; do
+		objcopy --dump-section ".dep-v0=$at/deps" "$(realpath "$program")" /dev/null || fail "$program has no section .dep-v0"
+		{ printf '\037\213\010\0\0\0\0\0\0\0'; tail -c +3 deps; } | gzip -dc > deps.json 2>/dev/null || true
+		grep -q '"name":"palisade-objects"' deps.json || fail "$program does not name palisade-objects"
+	done
+fi
 
 say 'the chart asks for that image'
 chart=$(echo "$artifacts"/palisade-chart-*.tgz)

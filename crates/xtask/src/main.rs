@@ -5,7 +5,7 @@
 //! 1. What pages are made of: `project`, `flow`, `examples`, `defaults`, `bounds`, `schema`.
 //! 2. Pages, schemas for editors, and all generated files: `commands`, `coverage`, `editors`, `kinds`, `library`, `lints`,
 //!    `metrics`, `pages`, `values`; `book`, `generate`.
-//! 3. Other tasks: `agreement`, `bench`, `fuzz`, `spell`.
+//! 3. Other tasks: `agreement`, `bench`, `fuzz`, `sbom`, `spell`.
 #![allow(clippy::disallowed_methods, reason = "this is the crate that reads and writes the project's files")]
 
 mod agreement;
@@ -26,6 +26,7 @@ mod lints;
 mod metrics;
 mod pages;
 mod project;
+mod sbom;
 mod schema;
 mod spell;
 mod values;
@@ -100,6 +101,11 @@ enum Task {
         /// The files.
         files: Vec<PathBuf>,
     },
+    /// Fails if the SBOMs of a release are not CycloneDX, or do not name what Cargo.lock says of the programs.
+    SbomCheck {
+        /// The directory with them.
+        directory: PathBuf,
+    },
     /// Measures Palisade's CEL and kube-apiserver's own with the same expressions.
     BenchCel {
         /// The program of tests/oracle.
@@ -166,6 +172,14 @@ fn main() -> ExitCode {
         Task::Texts { files } => match spell::compare(&files) {
             Ok(true) => ExitCode::SUCCESS,
             Ok(false) => ExitCode::FAILURE,
+            Err(error) => failed(&error, 2),
+        },
+        Task::SbomCheck { directory } => match sbom::check(&directory) {
+            Ok((seen, wrong)) if wrong.is_empty() => {
+                println!("{seen}");
+                ExitCode::SUCCESS
+            }
+            Ok((_, wrong)) => failed(&wrong.join("\n"), 1),
             Err(error) => failed(&error, 2),
         },
         Task::BenchCel { oracle, count } => match bench::run(&oracle, count) {
