@@ -101,7 +101,7 @@ enum Task {
         /// The files.
         files: Vec<PathBuf>,
     },
-    /// Fails if the SBOMs of a release are not CycloneDX, or do not name what Cargo.lock says of the programs.
+    /// Fails if the SBOMs of a release are malformed, or do not name what Cargo.lock says of the programs.
     SbomCheck {
         /// The directory with them.
         directory: PathBuf,

@@ -6,7 +6,7 @@ use serde_json::{Value as Json, json};
 
 use crate::project::root;
 
-/// The version of CycloneDX that `packaging/sbom.sh` asks for.
+/// The version of the format that `packaging/sbom.sh` asks for.
 const SPECIFICATION: &str = "1.5";
 /// Each program of a release, and its package.
 const PROGRAMS: [(&str, &str); 3] = [
@@ -66,7 +66,7 @@ fn text<'a>(of: &'a Json, key: &str) -> &'a str {
     of[key].as_str().unwrap_or_default()
 }
 
-/// What is wrong with an SBOM: as CycloneDX, or of this program.
+/// What is wrong with an SBOM: with its form, or of this program.
 fn wrong(bom: &Json, program: &str, needed: &Packages, locked: &Packages) -> Vec<String> {
     let mut out = Vec::new();
     for (key, value) in

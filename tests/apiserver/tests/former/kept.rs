@@ -9,16 +9,16 @@ use super::Result;
 
 /// A kind of object: where the API server serves it, and its name in paths and in etcd.
 pub(super) struct Kind {
-    /// The kind.
-    pub(super) kind: &'static str,
+    /// What objects say that they are.
+    pub(super) name: &'static str,
     /// The version with its group.
     pub(super) api_version: &'static str,
     /// The name in paths.
     pub(super) resource: &'static str,
 }
 
-const fn kind(kind: &'static str, api_version: &'static str, resource: &'static str) -> Kind {
-    Kind { kind, api_version, resource }
+const fn kind(name: &'static str, api_version: &'static str, resource: &'static str) -> Kind {
+    Kind { name, api_version, resource }
 }
 
 const ADMISSION: &str = "admissionregistration.k8s.io/v1";
@@ -49,7 +49,7 @@ impl Kind {
 }
 
 fn kind_of(object: &Json) -> Result<&'static Kind> {
-    let found = KINDS.iter().find(|one| object["kind"] == one.kind && object["apiVersion"] == one.api_version);
+    let found = KINDS.iter().find(|one| object["kind"] == one.name && object["apiVersion"] == one.api_version);
     Ok(found.ok_or_else(|| format!("no fixture has this kind: {object}"))?)
 }
 
@@ -142,9 +142,9 @@ pub(super) fn keep(release: &str, objects: &[Json]) -> Result<()> {
     let directory = directory().join(release);
     fs::create_dir_all(&directory)?;
     for kind in &KINDS {
-        let items: Vec<_> = objects.iter().filter(|object| object["kind"] == kind.kind).collect();
+        let items: Vec<_> = objects.iter().filter(|object| object["kind"] == kind.name).collect();
         if items.is_empty() {
-            return Err(format!("there is no {}", kind.kind).into());
+            return Err(format!("there is no {}", kind.name).into());
         }
         let list = json!({"apiVersion": "v1", "kind": "List", "items": items});
         fs::write(directory.join(format!("{}.yaml", kind.resource)), serde_saphyr::to_string(&list)?)?;

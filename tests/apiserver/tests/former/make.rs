@@ -118,7 +118,7 @@ async fn all(cluster: &Cluster) -> Result<Vec<Json>> {
             let labelled = meta["labels"][names::PROFILE_LABEL] == TEST;
             if [DENY, HELD].iter().any(|one| name == *one || namespace == *one) || name == TEST || labelled {
                 let mut object = object.clone();
-                object["kind"] = json!(kind.kind);
+                object["kind"] = json!(kind.name);
                 object["apiVersion"] = json!(kind.api_version);
                 object["metadata"].as_object_mut().map(|meta| meta.remove("resourceVersion"));
                 all.push(object);
@@ -150,7 +150,9 @@ fn stable(mut objects: Vec<Json>, url: &str) -> Vec<Json> {
     let of = |(index, uid): (usize, String)| (uid, format!("00000000-0000-4000-8000-{:012}", index + 1));
     let mut uids: BTreeMap<_, _> = uids.into_iter().enumerate().map(of).collect();
     uids.insert(url.to_owned(), "https://127.0.0.1:6443".to_owned());
-    objects.iter_mut().for_each(|object| steady(object, &uids));
+    for object in &mut objects {
+        steady(object, &uids);
+    }
     for managers in objects.iter_mut().filter_map(|object| object["metadata"]["managedFields"].as_array_mut()) {
         // Otherwise they are in the order of their times.
         managers.sort_by_key(|one| format!("{}{}", one["manager"], one["subresource"]));
