@@ -237,6 +237,13 @@ alerts: ## Try each alert of the chart with series that fire it and series that 
 	@test -n '$(PROMTOOL)' || echo 'skipped: there is no promtool; Debian has it in the package prometheus, and PROMTOOL names one'
 	$(if $(PROMTOOL),$(PROMTOOL) check rules charts/palisade/files/alerts.yaml && $(PROMTOOL) test rules tests/alerts/alerts.test.yaml)
 
+PROMETHEUS ?= $(shell command -v prometheus)
+
+.PHONY: dashboards
+dashboards: controlplane ## Ask a real Prometheus every query of the dashboard, and let it evaluate the alerts (needs prometheus)
+	@test -n '$(PROMETHEUS)' || echo 'skipped: there is no prometheus; Debian has it in the package prometheus (apt-get update && apt-get install -y prometheus), and PROMETHEUS names one'
+	$(if $(PROMETHEUS),PALISADE_PROMETHEUS='$(PROMETHEUS)' cargo test --workspace --test apiserver -- dashboards:: --nocapture)
+
 .PHONY: scan
 scan: controlplane ## Scan 3,500 namespaces with 20,000 pods in the background, and compare with the API server's answers
 	cargo build --release -p palisade-controller

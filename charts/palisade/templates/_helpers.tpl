@@ -82,3 +82,11 @@ affinity: {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- end }}
 {{- end -}}
+
+{{- /* The volume with what is to be logged. Nobody needs the ConfigMap: who wants another level for a while makes one. */ -}}
+{{- define "palisade.log" -}}
+- name: log
+  configMap:
+    name: palisade-log
+    optional: true
+{{- end -}}

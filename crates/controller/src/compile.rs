@@ -97,7 +97,7 @@ pub async fn earlier(
         Ok(accepted) => Some(accepted),
         Err(rejection) => {
             // An older version of Palisade accepted it.
-            tracing::warn!(message = rejection.message, generation, "the last good spec is no longer accepted");
+            tracing::warn!(error = rejection.message, generation, "the last good spec is no longer accepted");
             None
         }
     })

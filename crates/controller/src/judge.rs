@@ -77,7 +77,7 @@ impl Tenant<'_> {
             if !patch.is_empty()
                 && let Err(why) = patch.apply(mutated.to_mut())
             {
-                tracing::debug!(namespace = self.namespace, why, "could not mutate a pod");
+                tracing::debug!(namespace = self.namespace, error = why, "could not mutate a pod");
             }
             &self.judge.pods
         } else {

@@ -112,7 +112,7 @@ impl EnforcementResult {
         [Self::Passed, Self::ViolationAdmitted, Self::CompliantPodDenied, Self::Failed, Self::Impossible];
 
     /// As a label.
-    fn label(self) -> &'static str {
+    pub fn label(self) -> &'static str {
         match self {
             Self::Passed => "passed",
             Self::ViolationAdmitted => "violation_admitted",
@@ -189,6 +189,27 @@ pub struct Metrics {
 
 const STATES: [&str; 3] = ["selected", "ready", "failed"];
 const ROLLOUT_STATES: [&str; 3] = ["promoted", "pending", "held"];
+/// How a reconcile ends.
+const RECONCILED: [&str; 8] = [
+    "ok",
+    "finalizer_error",
+    "check_error",
+    "compile_error",
+    "try_error",
+    "apply_error",
+    "report_error",
+    "remove_error",
+];
+/// How a scan ends.
+const SCANNED: [&str; 2] = ["ok", "error"];
+/// What is restored when somebody else changes it.
+const RESTORED: [&str; 5] = [
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding",
+    "MutatingAdmissionPolicy",
+    "MutatingAdmissionPolicyBinding",
+    "ToolSecurityParams",
+];
 
 impl Metrics {
     /// Registers them.
@@ -217,7 +238,22 @@ impl Metrics {
             probes_at: Family::default(),
             answers: Family::default(),
         };
+        metrics.start_at_zero();
         metrics.registered()
+    }
+
+    /// What alerts look at begins with 0: Prometheus sees no increase in a series that begins with 1, and so the first failure
+    /// or the first repair would raise no alert.
+    fn start_at_zero(&self) {
+        for result in RECONCILED {
+            self.reconciles.get_or_create(&ResultLabel { result }).inc_by(0);
+        }
+        for result in SCANNED {
+            self.scans.get_or_create(&ResultLabel { result }).inc_by(0);
+        }
+        for kind in RESTORED {
+            self.drift.get_or_create(&KindLabel { kind }).inc_by(0);
+        }
     }
 
     fn registered(mut self) -> Self {
@@ -322,6 +358,7 @@ impl Metrics {
 
     /// A reconcile ended.
     pub fn reconciled(&self, result: &'static str, took: Duration) {
+        debug_assert!(RECONCILED.contains(&result), "{result} does not begin with 0");
         self.reconciles.get_or_create(&ResultLabel { result }).inc();
         self.durations.observe(took.as_secs_f64());
     }
@@ -404,6 +441,7 @@ impl Metrics {
 
     /// A background scan ended.
     pub fn scanned(&self, result: &'static str, took: Duration) {
+        debug_assert!(SCANNED.contains(&result), "{result} does not begin with 0");
         self.scans.get_or_create(&ResultLabel { result }).inc();
         self.scan_duration.set(took.as_secs_f64());
     }
@@ -505,6 +543,18 @@ impl Metrics {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_alerts_look_at_begins_with_zero() {
+        let text = Metrics::new().text().unwrap();
+        for name in [
+            "palisade_drift_repaired_total{kind=\"ToolSecurityParams\"} 0",
+            "palisade_reconcile_total{result=\"apply_error\"} 0",
+            "palisade_scan_total{result=\"error\"} 0",
+        ] {
+            assert!(text.contains(name), "{name} is not in\n{text}");
+        }
+    }
 
     #[test]
     fn metric_names_match_the_dashboards() {

@@ -212,7 +212,7 @@ pub fn start(
                     Ok(version) => {
                         if native.set_served(version) {
                             tracing::info!(
-                                ?version,
+                                api_version = ?version,
                                 "the API server now serves MutatingAdmissionPolicy in another version"
                             );
                             queue.trigger(store.profiles());
@@ -248,7 +248,7 @@ async fn follow(client: &Client, version: &str, native: &NativePolicies, store: 
             }
             Err(error) => {
                 let error = ApiError::from(error);
-                tracing::warn!(kind = kind.name(), version, %error, "watch failed; will retry");
+                tracing::warn!(kind = kind.name(), api_version = version, %error, "watch failed; will retry");
                 if error.is_not_found() {
                     return;
                 }

@@ -450,8 +450,8 @@ impl Reconcile<'_> {
         let before = progress.proven.clone().filter(|proven| proven.generation() != generation);
         let (Some(before), Some(why)) = (before, known.refutation()) else { return false };
         let refuted = Refuted::new(generation, &why, before.generation());
-        let message = &refuted.rejection.message;
-        tracing::warn!(profile = self.profile, generation, message, "the probes refute the profile");
+        let error = &refuted.rejection.message;
+        tracing::warn!(profile = self.profile, generation, error, "the probes refute the profile");
         progress.last_good.put_back(&before);
         progress.refuted = Some(refuted);
         true

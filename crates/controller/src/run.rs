@@ -104,7 +104,7 @@ impl Controller {
         if let Some(election) = &election {
             Arc::clone(election).start(&supervisor);
         }
-        tracing::info!(%addr, version = env!("CARGO_PKG_VERSION"), "palisade-controller started");
+        tracing::info!(address = %addr, version = env!("CARGO_PKG_VERSION"), "palisade-controller started");
         let stop = shutdown.clone();
         let join = tokio::spawn(async move {
             stop.cancelled().await;

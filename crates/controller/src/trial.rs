@@ -95,7 +95,7 @@ pub fn reject(trial: &mut TrialState, generation: i64, rejection: Rejection, lat
     let before = trial.last.as_ref().filter(|tried| tried.generation == generation);
     let failures = before.map_or(0, |tried| tried.failures).saturating_add(1);
     let after = palisade_process::delay(failures.saturating_add(2), Duration::from_mins(1));
-    tracing::warn!(message = rejection.message, ?after, "the API server rejects the profile; will retry");
+    tracing::warn!(error = rejection.message, ?after, "the API server rejects the profile; will retry");
     later.at(Some(after));
     let rejection = Arc::new(rejection);
     let (result, again) = (Err(Arc::clone(&rejection)), Instant::now() + after);

@@ -29,7 +29,7 @@ pub async fn run(client: Client, limit: Duration, stop: CancellationToken) -> Re
     loop {
         let problem = match look(&client, &mut first).await {
             Ok((leader, profiles)) => {
-                tracing::info!(leader, profiles, "a controller leads, and all profiles are Ready");
+                tracing::info!(holder = leader, profiles, "a controller leads, and all profiles are Ready");
                 return Ok(());
             }
             Err(problem) => problem,

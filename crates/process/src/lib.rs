@@ -3,7 +3,7 @@
 //!
 //! Each module uses only modules before it:
 //!
-//! 1. `metrics`, `retry`, `supervisor`, `server`, `tls`, `health`.
+//! 1. `log`, `metrics`, `retry`, `supervisor`, `server`, `tls`, `health`.
 
 #![allow(
     clippy::disallowed_methods,
@@ -12,6 +12,7 @@
 )]
 
 mod health;
+mod log;
 mod metrics;
 mod retry;
 mod server;
@@ -19,6 +20,7 @@ mod supervisor;
 pub mod tls;
 
 pub use health::{Health, serve_health};
+pub use log::LogOptions;
 pub use metrics::{about_process, text};
 pub use retry::{delay, watch_backoff};
 pub use server::{BodyError, GRACE, HttpMetrics, HttpServer, Limits, Share};
@@ -29,39 +31,6 @@ use std::{error::Error, io, process::ExitCode, time::Duration};
 use kube::{Client, Config};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
-use tracing_subscriber::{EnvFilter, filter::ParseError};
-
-/// Flags about logs.
-#[derive(Clone, Debug, clap::Args)]
-pub struct LogOptions {
-    /// The format of log lines.
-    #[arg(long, value_enum, default_value_t)]
-    log_format: LogFormat,
-    /// What to log: a level, or directives as in `info,palisade_controller=debug`.
-    #[arg(long, env = "PALISADE_LOG", default_value = "info")]
-    log_level: String,
-}
-
-/// The format of log lines.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-enum LogFormat {
-    /// One JSON object a line.
-    #[default]
-    Json,
-    /// For people.
-    Text,
-}
-
-impl LogOptions {
-    fn start(&self) -> Result<(), ParseError> {
-        let log = tracing_subscriber::fmt().with_env_filter(EnvFilter::try_new(&self.log_level)?);
-        match self.log_format {
-            LogFormat::Json => log.json().flatten_event(true).with_current_span(true).with_span_list(false).init(),
-            LogFormat::Text => log.init(),
-        }
-        Ok(())
-    }
-}
 
 /// Runs `work` with a client of the cluster that the environment names, until it returns; SIGTERM and SIGINT cancel its
 /// token. `name` is that of the binary.
@@ -75,11 +44,15 @@ pub fn main<E>(
 where
     E: Error + 'static,
 {
-    if let Err(error) = log.start() {
-        eprintln!("{name}: --log-level {}: {error}", log.log_level);
-        return ExitCode::from(2);
-    }
+    let levels = match log.start() {
+        Ok(levels) => levels,
+        Err(error) => {
+            eprintln!("{name}: --log-level {}: {error}", log.level());
+            return ExitCode::from(2);
+        }
+    };
     let run = async {
+        levels.map(|levels| tokio::spawn(levels.follow()));
         let client = Client::try_from(Config::infer().await?)?;
         work(client, on_signal()?).await.map_err(Into::into)
     };

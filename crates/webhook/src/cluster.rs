@@ -137,7 +137,7 @@ impl ClusterState {
                         tracing::warn!(
                             profile,
                             revision,
-                            why,
+                            error = why,
                             "the gate rejects the revision in force; the earlier one stays in use"
                         );
                         now.insert(profile.clone(), uid);

@@ -32,6 +32,9 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    const ALL: [Self; 6] =
+        [Self::Mutated, Self::Complete, Self::NoProfile, Self::NoParameters, Self::Malformed, Self::Unread];
+
     fn text(self) -> &'static str {
         match self {
             Self::Mutated => "mutated",
@@ -89,6 +92,10 @@ impl Metrics {
             rejected: Gauge::default(),
             upkeep_failed: Counter::default(),
         };
+        // Prometheus sees no increase in a series that begins with 1.
+        for outcome in Outcome::ALL {
+            metrics.requests.get_or_create(&ResultLabel { result: outcome.text() }).inc_by(0);
+        }
         metrics.registered()
     }
 
@@ -156,6 +163,7 @@ mod tests {
         let text = metrics.text().unwrap();
         for name in [
             "palisade_webhook_requests_total{result=\"mutated\"} 1",
+            "palisade_webhook_requests_total{result=\"malformed\"} 0",
             "palisade_webhook_request_duration_seconds_count 1",
             "palisade_webhook_certificate_expiration_timestamp_seconds 7",
             "palisade_webhook_registered_profiles 0",

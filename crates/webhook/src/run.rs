@@ -106,7 +106,7 @@ pub async fn start(client: Client, options: Options, shutdown: CancellationToken
         .await
         .map_err(of(options.listen_health))?;
     tasks.spawn("certificates and registration", Upkeep::new(&client, &options, cx.clone()).run(shutdown.clone()));
-    tracing::info!(%addr, %health_addr, version = env!("CARGO_PKG_VERSION"), "palisade-webhook started");
+    tracing::info!(address = %addr, health_address = %health_addr, version = env!("CARGO_PKG_VERSION"), "palisade-webhook started");
 
     let (stopping, drained, drain) = (Arc::clone(&cx.stopping), CancellationToken::new(), options.drain);
     let (http, stop) = (cx.http.clone(), drained.clone());

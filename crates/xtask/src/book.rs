@@ -57,6 +57,7 @@ const PARTS: [(&str, &[&str]); 5] = [
             "lint/",
             "values.md",
             "metrics.md",
+            "logs.md",
             "coverage.md",
             "exit-codes.md",
             "versioning.md",

@@ -7,6 +7,8 @@ mod commands;
 mod documents;
 #[path = "tidy/forgotten.rs"]
 mod forgotten;
+#[path = "tidy/logs.rs"]
+mod logs;
 #[path = "tidy/workflows.rs"]
 mod workflows;
 

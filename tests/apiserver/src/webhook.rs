@@ -70,7 +70,8 @@ pub struct Webhook {
     child: Child,
     /// The address of `/mutate`.
     pub address: SocketAddr,
-    health: SocketAddr,
+    /// The address of `/readyz` and `/metrics`.
+    pub health: SocketAddr,
     _kubeconfig: tempfile::TempPath,
 }
 

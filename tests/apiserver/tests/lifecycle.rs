@@ -19,7 +19,7 @@ use palisade_controlplane::Shutdown;
 use palisade_tests::{Cluster, TestResult, Verdict, ensure, eventually, hostile_pod, tool_pod, within};
 use serde_json::{Value as Json, json};
 
-use crate::webhook::engine;
+use crate::{scan, webhook::engine};
 
 const UID: i64 = 50_001;
 /// How soon a generated object is what it should be again.
@@ -199,7 +199,8 @@ pub(crate) async fn drift_is_repaired(cluster: &mut Cluster) -> TestResult {
     cluster.apply_profile(&profile).await?;
     cluster.wait_condition(test, "Programmed", "True").await?;
     let metrics = cluster.controller_get("/metrics").await?;
-    ensure!(metrics.contains("palisade_drift_repaired_total"), "{metrics}");
+    let repaired = scan::sample(&metrics, "palisade_drift_repaired_total{kind=\"ValidatingAdmissionPolicy\"}");
+    ensure!(repaired > Some(0), "{metrics}");
     if cluster.minor().await? >= Minor::V1_36 {
         cluster.wait_condition(test, "Enforced", "True").await?;
     } else {

@@ -10,6 +10,7 @@ mod catalogue;
 mod check;
 mod confinement;
 mod crds;
+mod dashboards;
 mod deletion;
 mod enforcement;
 mod exceptions;
@@ -241,6 +242,12 @@ fn main() -> ExitCode {
     } else {
         Vec::new()
     };
+    let scraped = if std::env::var_os("PALISADE_PROMETHEUS").is_some() {
+        // It needs a Prometheus: make dashboards.
+        scenarios![dashboards::every_panel_and_alert_works_in_prometheus]
+    } else {
+        Vec::new()
+    };
     let beta =
         scenarios![mutation::beta_policy_mutates_like_the_patch, upgrade::beta_policy_mutates_where_v1_is_not_served,];
     let upgraded = scenarios![upgrade::api_server_upgrade_leaves_no_pod_unmutated];
@@ -314,6 +321,7 @@ fn main() -> ExitCode {
         ("1.33 to 1.36", emulated("1.33"), upgraded),
         ("1.36 pods of others", ControlPlane::builder(), others),
         ("1.36 to make fixtures", ControlPlane::builder(), made),
+        ("1.33 with Prometheus", emulated("1.33"), scraped),
         ("1.36 by helm", ControlPlane::builder().controllers(palisade_tests::CONTROLLERS), by_helm),
     ];
     let lanes = Lanes::new(LANES);

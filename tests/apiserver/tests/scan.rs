@@ -209,7 +209,7 @@ pub(crate) fn scans(metrics: &str) -> i64 {
     sample(metrics, "palisade_scan_total{result=\"ok\"}").unwrap_or_default()
 }
 
-fn sample(metrics: &str, name: &str) -> Option<i64> {
+pub(crate) fn sample(metrics: &str, name: &str) -> Option<i64> {
     let line = metrics.lines().find(|line| line.starts_with(name))?;
     line.rsplit(' ').next()?.parse::<f64>().ok().map(|value| {
         #[allow(clippy::cast_possible_truncation, reason = "a count")]

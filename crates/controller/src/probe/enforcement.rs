@@ -335,7 +335,7 @@ impl Question for EnforcementProbe {
 
     fn concluded(&self, answer: &EnforcementAnswer) {
         let (profile, outcome) = (self.profile(), answer.worst());
-        tracing::info!(profile, ?outcome, "probed enforcement of the profile");
+        tracing::info!(profile, result = outcome.result().label(), ?outcome, "probed enforcement of the profile");
         self.metrics.probed(profile, outcome.result());
         for (address, outcome) in &answer.servers {
             self.metrics.probed_at(address, outcome.result());

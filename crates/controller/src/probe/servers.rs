@@ -206,7 +206,7 @@ impl Servers {
         for (address, why) in &now_silent {
             self.metrics.answers(address, why.is_none());
             if let Some(why) = why {
-                tracing::warn!(address, why, "an API server does not answer");
+                tracing::warn!(address, error = why, "an API server does not answer");
             }
         }
         for (address, _) in was_silent.iter().flatten().filter(|(old, _)| !now_silent.iter().any(|(new, _)| new == old))

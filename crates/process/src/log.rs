@@ -1,0 +1,252 @@
+//! Logs: their format, and what is logged, which a file can change while the process runs.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    str::FromStr as _,
+    time::Duration,
+};
+
+use tokio::time::{MissedTickBehavior, interval};
+use tracing_subscriber::{
+    EnvFilter,
+    filter::{LevelFilter, ParseError},
+    reload,
+};
+
+/// How often the file is read. The kubelet takes up to a minute to bring a change of a ConfigMap to it, so that more often
+/// would help nobody.
+const AGAIN: Duration = Duration::from_secs(5);
+
+/// Flags about logs.
+#[derive(Clone, Debug, clap::Args)]
+#[allow(clippy::struct_field_names, reason = "they are the names of the flags")]
+pub struct LogOptions {
+    /// The format of log lines.
+    #[arg(long, value_enum, default_value_t)]
+    log_format: LogFormat,
+    /// What to log: a level, or directives as in `info,palisade_controller=debug`.
+    #[arg(long, env = "PALISADE_LOG", default_value = "info")]
+    log_level: String,
+    /// A file with what to log instead, which is read every five seconds: a key of a ConfigMap that is mounted. While it is
+    /// absent or empty, --log-level holds.
+    #[arg(long, value_name = "PATH")]
+    log_level_file: Option<PathBuf>,
+}
+
+/// The format of log lines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+enum LogFormat {
+    /// One JSON object a line.
+    #[default]
+    Json,
+    /// For people.
+    Text,
+}
+
+/// A text does not say what to log.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum WrongLevel {
+    #[error("{0:?} is not a level: off, error, warn, info, debug or trace")]
+    Word(String),
+    #[error(transparent)]
+    Directive(#[from] ParseError),
+}
+
+/// What to log, by a text.
+fn filter(text: &str) -> Result<EnvFilter, WrongLevel> {
+    // A word alone would also be read as a target, all of which is logged: `inof` would silence everything else.
+    for word in text.split(',').map(str::trim) {
+        if !word.contains(['=', '[', ']', '{', '}']) && LevelFilter::from_str(word).is_err() {
+            return Err(WrongLevel::Word(word.to_owned()));
+        }
+    }
+    Ok(EnvFilter::try_new(text)?)
+}
+
+impl LogOptions {
+    /// What `--log-level` says.
+    pub(crate) fn level(&self) -> &str {
+        &self.log_level
+    }
+
+    /// Starts to log. What is returned is to be followed.
+    pub(crate) fn start(&self) -> Result<Option<Levels>, WrongLevel> {
+        let log = tracing_subscriber::fmt().with_env_filter(filter(&self.log_level)?);
+        let apply: Apply = match self.log_format {
+            LogFormat::Json => {
+                let log = log.json().flatten_event(true).with_current_span(true).with_span_list(false);
+                let log = log.with_filter_reloading();
+                let handle = log.reload_handle();
+                log.init();
+                Box::new(move |filter| handle.reload(filter))
+            }
+            LogFormat::Text => {
+                let log = log.with_filter_reloading();
+                let handle = log.reload_handle();
+                log.init();
+                Box::new(move |filter| handle.reload(filter))
+            }
+        };
+        let mut levels = self.log_level_file.as_ref().map(|file| Levels::new(file, &self.log_level, apply));
+        // What is logged first is logged by the file, too.
+        levels.iter_mut().for_each(Levels::read);
+        Ok(levels)
+    }
+}
+
+/// Puts a filter into use.
+type Apply = Box<dyn Fn(EnvFilter) -> Result<(), reload::Error> + Send>;
+
+/// What is logged, as a file says.
+pub(crate) struct Levels {
+    file: PathBuf,
+    /// While the file says nothing.
+    default: String,
+    /// What the file said when it was read last: a text, or why it could not be read.
+    said: Result<String, String>,
+    apply: Apply,
+}
+
+impl Levels {
+    fn new(file: &Path, default: &str, apply: Apply) -> Self {
+        Self { file: file.to_owned(), default: default.to_owned(), said: Ok(String::new()), apply }
+    }
+
+    /// Reads the file again and again.
+    pub(crate) async fn follow(mut self) {
+        let mut turns = interval(AGAIN);
+        turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            turns.tick().await;
+            self.read();
+        }
+    }
+
+    /// Reads the file, and logs by it if it has changed.
+    fn read(&mut self) {
+        let said = match fs::read_to_string(&self.file) {
+            Ok(text) => Ok(text.trim().to_owned()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
+            Err(error) => Err(error.to_string()),
+        };
+        if said == self.said {
+            return;
+        }
+        self.said = said;
+        if let Err(error) = self.change() {
+            let file = self.file.display();
+            tracing::warn!(%file, error, "the file of --log-level-file cannot be used; what is logged stays as it is");
+        }
+    }
+
+    fn change(&self) -> Result<(), String> {
+        let said = self.said.as_deref().map_err(ToOwned::to_owned)?;
+        let log_level = if said.is_empty() { &self.default } else { said };
+        let filter = filter(log_level).map_err(|error| error.to_string())?;
+        (self.apply)(filter).map_err(|error| error.to_string())?;
+        tracing::info!(log_level, "changed what is logged");
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        io::Write,
+        mem,
+        sync::{Arc, Mutex},
+    };
+
+    use super::*;
+
+    #[test]
+    fn a_word_that_is_no_level_is_rejected() {
+        for right in ["info", "DEBUG", "off", "warn,palisade_controller=debug", "[reconcile{profile=\"a\"}]=trace,info"]
+        {
+            assert!(filter(right).is_ok(), "{right}");
+        }
+        for wrong in ["inof", "debug,palisade_controller", "palisade_controller=loud"] {
+            assert!(filter(wrong).is_err(), "{wrong}");
+        }
+        let error = filter("inof").unwrap_err().to_string();
+        assert_eq!(error, "\"inof\" is not a level: off, error, warn, info, debug or trace");
+    }
+
+    /// What is logged, for a test to take.
+    #[derive(Clone, Default)]
+    struct Lines(Arc<Mutex<Vec<u8>>>);
+
+    impl Lines {
+        fn take(&self) -> String {
+            String::from_utf8(mem::take(&mut *self.0.lock().unwrap())).unwrap()
+        }
+    }
+
+    impl Write for Lines {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// Whether lines of the levels debug, info and warn are logged.
+    fn logged(lines: &Lines) -> [bool; 3] {
+        lines.take();
+        tracing::debug!("a detail");
+        tracing::info!("an event");
+        tracing::warn!("a problem");
+        let text = lines.take();
+        ["a detail", "an event", "a problem"].map(|line| text.contains(line))
+    }
+
+    #[test]
+    fn a_file_changes_what_is_logged_while_the_process_runs() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("controller");
+        let lines = Lines::default();
+        let writer = lines.clone();
+        let log =
+            tracing_subscriber::fmt().with_env_filter(filter("info").unwrap()).with_writer(move || writer.clone());
+        let log = log.with_ansi(false).with_filter_reloading();
+        let handle = log.reload_handle();
+        let mut levels = Levels::new(&file, "info", Box::new(move |filter| handle.reload(filter)));
+        tracing::subscriber::with_default(log.finish(), || {
+            levels.read();
+            assert_eq!(logged(&lines), [false, true, true], "no file");
+
+            fs::write(&file, "debug\n").unwrap();
+            levels.read();
+            let said = lines.take();
+            assert!(said.contains("changed what is logged") && said.contains("log_level=\"debug\""), "{said}");
+            assert_eq!(logged(&lines), [true, true, true]);
+            levels.read();
+            assert_eq!(lines.take(), "", "a file that has not changed");
+
+            fs::write(&file, "dbug").unwrap();
+            levels.read();
+            let said = lines.take();
+            assert!(said.contains("stays as it is") && said.contains("\\\"dbug\\\" is not a level"), "{said}");
+            assert_eq!(logged(&lines), [true, true, true], "a mistake");
+            levels.read();
+            assert_eq!(lines.take(), "", "a mistake is reported once");
+
+            fs::write(&file, "warn").unwrap();
+            levels.read();
+            assert_eq!(logged(&lines), [false, false, true]);
+
+            fs::remove_file(&file).unwrap();
+            levels.read();
+            assert_eq!(logged(&lines), [false, true, true], "the file is gone");
+
+            // It exists, and is not a file.
+            fs::create_dir(&file).unwrap();
+            levels.read();
+            assert!(lines.take().contains("cannot be used"), "a directory");
+            assert_eq!(logged(&lines), [false, true, true], "a directory");
+        });
+    }
+}
