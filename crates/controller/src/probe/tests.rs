@@ -440,6 +440,21 @@ async fn mutation_probe_detects_the_engine_and_silent_servers() {
     assert_eq!((silent.everywhere(), silent.failed().len()), (None, 1));
 }
 
+/// A server shows that it has read the labels by a denial, which takes the label of the stage where a namespace has its own.
+#[tokio::test(start_paused = true)]
+async fn mutation_is_probed_at_the_stage_that_denies() {
+    let setup = Setup::new(1);
+    let enforcement = json!({"pods": "Audit", "workloads": "Audit", "namespaceStages": "ByLabel"});
+    let mutation = json!({"defaults": "Secure"});
+    let spec = json!({"baseline": "Restricted", "enforcement": enforcement, "mutation": mutation});
+    let accepted = accepted("a", 1, &spec);
+    while setup.prober.mutation(&accepted, None).unwrap().0.is_none() {
+        sleep(Duration::from_millis(5)).await;
+    }
+    let stage = setup.servers[0].set(|state| state.labels.get(&names::stage_label("a")).cloned());
+    assert_eq!(stage.as_deref(), Some("Deny"));
+}
+
 /// A question that panics in its first turn.
 struct Panics(std::sync::atomic::AtomicBool);
 
