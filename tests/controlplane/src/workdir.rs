@@ -22,16 +22,27 @@ pub(crate) struct WorkDir {
 
 impl WorkDir {
     pub(crate) fn create() -> Result<Self, Error> {
-        remove_leftovers(&std::env::temp_dir());
-        // tempfile creates it with mode 0700.
-        let dir = tempfile::Builder::new()
-            .prefix(PREFIX)
-            .tempdir()
-            .map_err(Error::io("cannot create a temporary directory"))?;
-        let lock = File::create(dir.path().join(LOCK))
-            .and_then(|lock| lock.lock().map(|()| lock))
-            .map_err(Error::io("cannot lock the temporary directory"))?;
-        Ok(Self { dir, _lock: lock })
+        Self::create_in(&std::env::temp_dir())
+    }
+
+    fn create_in(parent: &Path) -> Result<Self, Error> {
+        remove_leftovers(parent);
+        loop {
+            // tempfile creates it with mode 0700.
+            let dir = tempfile::Builder::new()
+                .prefix(PREFIX)
+                .tempdir_in(parent)
+                .map_err(Error::io("cannot create a temporary directory"))?;
+            let path = dir.path().join(LOCK);
+            let lock = File::create(&path)
+                .and_then(|lock| lock.lock().map(|()| lock))
+                .map_err(Error::io("cannot lock the temporary directory"))?;
+            // Another start may have taken it for a leftover before it was locked. That one held the lock until the
+            // directory was gone.
+            if path.exists() {
+                return Ok(Self { dir, _lock: lock });
+            }
+        }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -91,5 +102,22 @@ mod tests {
 
         let exists = [&left, &used, &fresh, &other].map(|dir| dir.exists());
         assert_eq!(exists, [false, true, true, true]);
+    }
+
+    #[test]
+    fn starts_at_once_take_no_directory_from_each_other() {
+        let parent = tempfile::tempdir().unwrap();
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    for _ in 0..200 {
+                        let dir = WorkDir::create_in(parent.path()).unwrap();
+                        std::thread::yield_now();
+                        File::create(dir.path().join("a file")).unwrap();
+                        dir.remove().unwrap();
+                    }
+                });
+            }
+        });
     }
 }
