@@ -4,7 +4,7 @@ use std::{ffi::OsString, process::ExitCode, time::Duration};
 
 use clap::{CommandFactory as _, Parser, Subcommand, error::ErrorKind};
 use kube::Client;
-use palisade_process::LogOptions;
+use palisade_process::{LogOptions, TraceOptions};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -24,6 +24,8 @@ struct Args {
     options: Options,
     #[command(flatten)]
     log: LogOptions,
+    #[command(flatten)]
+    traces: TraceOptions,
 }
 
 /// What ends by itself.
@@ -57,11 +59,12 @@ enum Error {
 
 /// Runs what the arguments say, of which the first is the name of the program.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let Args { task, options, log } = Args::parse_from(arguments);
+    let Args { task, options, log, traces } = Args::parse_from(arguments);
     if let Err(mistake) = options.election() {
         Args::command().error(ErrorKind::ValueValidation, mistake).exit();
     }
-    palisade_process::main("palisade-controller", &log, async |client, stop| work(client, task, options, stop).await)
+    let work = async |client, stop| work(client, task, options, stop).await;
+    palisade_process::main("palisade-controller", &log, &traces, work)
 }
 
 async fn work(client: Client, task: Option<Task>, options: Options, stop: CancellationToken) -> Result<(), Error> {

@@ -8,6 +8,7 @@ use palisade_api::{ToolSecurityProfile, ToolSecurityProfileSpec, conditions::Rea
 use palisade_compiler::compile;
 use palisade_gate::check;
 use tokio::sync::Semaphore;
+use tracing::Instrument;
 
 use crate::{
     accepted::{AcceptedProfile, Rejection, Verdict},
@@ -54,7 +55,11 @@ async fn verdict_by(
         return Ok(verdict.clone());
     }
     let verdict = match &observed.profile {
-        Ok(profile) => on_own_thread(checks, Arc::clone(profile), check).await?.map(Arc::new).map_err(Arc::new),
+        Ok(profile) => {
+            let span = tracing::debug_span!("compile", profile = observed.meta.name, generation);
+            let checked = on_own_thread(checks, Arc::clone(profile), check).instrument(span).await?;
+            checked.map(Arc::new).map_err(Arc::new)
+        }
         Err(error) => {
             let message = format!("the profile cannot be read: {error}");
             Err(Arc::new(Rejection { reason: Reason::InvalidSpec, message }))

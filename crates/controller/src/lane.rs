@@ -13,6 +13,7 @@ use std::{
 
 use futures::future::BoxFuture;
 use tokio::task::{Id, JoinError, JoinSet};
+use tracing::Instrument;
 
 use crate::{
     context::Context,
@@ -81,7 +82,10 @@ impl Lane {
     }
 
     fn begin(&mut self, profile: String) {
-        let handle = self.turns.spawn((self.work)(Arc::clone(&self.cx), profile.clone()));
+        let span = tracing::debug_span!("lane", lane = self.name, profile, otel.name = format!("lane {}", self.name));
+        // Spans that the work begins with are in this one, too.
+        let work = span.in_scope(|| (self.work)(Arc::clone(&self.cx), profile.clone()));
+        let handle = self.turns.spawn(work.instrument(span));
         self.running.insert(handle.id(), profile);
     }
 

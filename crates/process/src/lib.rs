@@ -1,9 +1,9 @@
-//! What processes that serve have in common: logs, signals, HTTP servers that no client can block, TLS, a health server,
+//! What processes that serve have in common: logs, traces, signals, HTTP servers that no client can block, TLS, a health server,
 //! supervised tasks, delays of retries.
 //!
 //! Each module uses only modules before it:
 //!
-//! 1. `log`, `metrics`, `retry`, `supervisor`, `server`, `tls`, `health`.
+//! 1. `log`, `traces`, `metrics`, `retry`, `supervisor`, `server`, `tls`, `health`.
 
 #![allow(
     clippy::disallowed_methods,
@@ -18,6 +18,7 @@ mod retry;
 mod server;
 mod supervisor;
 pub mod tls;
+mod traces;
 
 pub use health::{Health, serve_health};
 pub use log::LogOptions;
@@ -25,6 +26,7 @@ pub use metrics::{about_process, text};
 pub use retry::{delay, watch_backoff};
 pub use server::{BodyError, GRACE, HttpMetrics, HttpServer, Limits, Share};
 pub use supervisor::{Supervisor, TaskFailure};
+pub use traces::TraceOptions;
 
 use std::{error::Error, io, process::ExitCode, time::Duration};
 
@@ -32,43 +34,61 @@ use kube::{Client, Config};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
+use crate::traces::Traces;
+
 /// Runs `work` with a client of the cluster that the environment names, until it returns; SIGTERM and SIGINT cancel its
 /// token. `name` is that of the binary.
 ///
 /// The exit code is 0, 1 if `work` failed, or 2 if the flags are wrong.
 pub fn main<E>(
-    name: &str,
+    name: &'static str,
     log: &LogOptions,
+    traces: &TraceOptions,
     work: impl AsyncFnOnce(Client, CancellationToken) -> Result<(), E>,
 ) -> ExitCode
 where
     E: Error + 'static,
 {
-    let levels = match log.start() {
+    // Both processes mostly wait; a thread for each processor of a large node would only cost memory.
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("{name}: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let entered = runtime.enter();
+    let traces = match traces.start(name) {
+        Ok(traces) => traces,
+        Err(error) => {
+            eprintln!("{name}: traces cannot be sent: {error}");
+            return ExitCode::from(2);
+        }
+    };
+    let levels = match log.start(traces.as_ref().map(Traces::layer)) {
         Ok(levels) => levels,
         Err(error) => {
             eprintln!("{name}: --log-level {}: {error}", log.level());
             return ExitCode::from(2);
         }
     };
+    drop(entered);
     let run = async {
         levels.map(|levels| tokio::spawn(levels.follow()));
         let client = Client::try_from(Config::infer().await?)?;
         work(client, on_signal()?).await.map_err(Into::into)
     };
-    // Both processes mostly wait; a thread for each processor of a large node would only cost memory.
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-    let result: Result<(), Box<dyn Error>> = match runtime {
-        Ok(runtime) => runtime.block_on(run),
-        Err(error) => Err(error.into()),
-    };
-    match result {
+    let result: Result<(), Box<dyn Error>> = runtime.block_on(run);
+    let code = match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tracing::error!(%error, "{name} failed");
             ExitCode::FAILURE
         }
-    }
+    };
+    traces.iter().for_each(Traces::end);
+    code
 }
 
 /// A token that SIGTERM and SIGINT cancel.

@@ -9,9 +9,12 @@ use std::{
 
 use tokio::time::{MissedTickBehavior, interval};
 use tracing_subscriber::{
-    EnvFilter,
+    EnvFilter, Layer, Registry,
     filter::{LevelFilter, ParseError},
+    fmt,
+    layer::SubscriberExt as _,
     reload,
+    util::SubscriberInitExt as _,
 };
 
 /// How often the file is read. The kubelet takes up to a minute to bring a change of a ConfigMap to it, so that more often
@@ -70,24 +73,22 @@ impl LogOptions {
         &self.log_level
     }
 
-    /// Starts to log. What is returned is to be followed.
-    pub(crate) fn start(&self) -> Result<Option<Levels>, WrongLevel> {
-        let log = tracing_subscriber::fmt().with_env_filter(filter(&self.log_level)?);
-        let apply: Apply = match self.log_format {
+    /// Starts to log, and to give spans to `traces`. What is returned is to be followed.
+    pub(crate) fn start(
+        &self,
+        traces: Option<impl Layer<Registry> + Send + Sync>,
+    ) -> Result<Option<Levels>, WrongLevel> {
+        let (filter, filters) = reload::Layer::new(filter(&self.log_level)?);
+        let lines = fmt::layer();
+        let lines = match self.log_format {
             LogFormat::Json => {
-                let log = log.json().flatten_event(true).with_current_span(true).with_span_list(false);
-                let log = log.with_filter_reloading();
-                let handle = log.reload_handle();
-                log.init();
-                Box::new(move |filter| handle.reload(filter))
+                let lines = lines.json().flatten_event(true).with_current_span(true).with_span_list(false);
+                lines.with_filter(filter).boxed()
             }
-            LogFormat::Text => {
-                let log = log.with_filter_reloading();
-                let handle = log.reload_handle();
-                log.init();
-                Box::new(move |filter| handle.reload(filter))
-            }
+            LogFormat::Text => lines.with_filter(filter).boxed(),
         };
+        tracing_subscriber::registry().with(traces).with(lines).init();
+        let apply: Apply = Box::new(move |filter| filters.reload(filter));
         let mut levels = self.log_level_file.as_ref().map(|file| Levels::new(file, &self.log_level, apply));
         // What is logged first is logged by the file, too.
         levels.iter_mut().for_each(Levels::read);
@@ -209,12 +210,10 @@ mod tests {
         let file = directory.path().join("controller");
         let lines = Lines::default();
         let writer = lines.clone();
-        let log =
-            tracing_subscriber::fmt().with_env_filter(filter("info").unwrap()).with_writer(move || writer.clone());
-        let log = log.with_ansi(false).with_filter_reloading();
-        let handle = log.reload_handle();
-        let mut levels = Levels::new(&file, "info", Box::new(move |filter| handle.reload(filter)));
-        tracing::subscriber::with_default(log.finish(), || {
+        let (filter, filters) = reload::Layer::new(filter("info").unwrap());
+        let log = fmt::layer().with_writer(move || writer.clone()).with_ansi(false).with_filter(filter);
+        let mut levels = Levels::new(&file, "info", Box::new(move |filter| filters.reload(filter)));
+        tracing::subscriber::with_default(tracing_subscriber::registry().with(log), || {
             levels.read();
             assert_eq!(logged(&lines), [false, true, true], "no file");
 

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use palisade_process::LogOptions;
+use palisade_process::{LogOptions, TraceOptions};
 use palisade_webhook::{Options, run};
 
 /// Mutates pods as profiles say, where the API server cannot do it by itself.
@@ -18,5 +18,6 @@ struct Args {
 
 fn main() -> ExitCode {
     let Args { options, log } = Args::parse();
-    palisade_process::main("palisade-webhook", &log, async |client, stop| run(client, options, stop).await)
+    let work = async |client, stop| run(client, options, stop).await;
+    palisade_process::main("palisade-webhook", &log, &TraceOptions::default(), work)
 }

@@ -25,21 +25,27 @@ pub struct ControllerProcess {
 impl ControllerProcess {
     /// Starts one, with the rights that the manifests give it.
     pub fn start(cluster: &Cluster) -> Result<Self> {
-        Self::start_as(cluster, None)
+        Self::start_as(cluster, None, &[])
+    }
+
+    /// Starts one that sends traces to a collector.
+    pub fn traced(cluster: &Cluster, collector: &str) -> Result<Self> {
+        Self::start_as(cluster, None, &[format!("--otlp-endpoint={collector}")])
     }
 
     /// Starts one of several replicas. Its token is another one than that of the others.
     pub fn elected(cluster: &Cluster, name: &str) -> Result<Self> {
-        Self::start_as(cluster, Some(name))
+        Self::start_as(cluster, Some(name), &[])
     }
 
-    fn start_as(cluster: &Cluster, name: Option<&str>) -> Result<Self> {
+    fn start_as(cluster: &Cluster, name: Option<&str>, arguments: &[String]) -> Result<Self> {
         let mut file = tempfile::NamedTempFile::new()?;
         std::io::Write::write_all(&mut file, cluster.controller_kubeconfig()?.as_bytes())?;
         let kubeconfig = file.into_temp_path();
         let child = Command::new(std::env::current_exe()?)
             .args([names::CONTROLLER, "--listen=127.0.0.1:0"])
             .args(name.map(|_| "--leader-elect"))
+            .args(arguments)
             .env("KUBECONFIG", &kubeconfig)
             .envs(name.map(|name| ("POD_NAME", name)))
             .stdout(Stdio::null())

@@ -41,6 +41,7 @@ mod scan;
 mod stages;
 mod steering;
 mod stored;
+mod traces;
 mod trail;
 mod tutorial;
 mod unused;
@@ -257,6 +258,7 @@ fn main() -> ExitCode {
         leader::a_replica_takes_over_and_the_former_leader_writes_nothing,
         whatif::replayed_requests_get_the_logged_answers,
         trail::the_audit_log_knows_who_is_held_and_what_a_promotion_writes,
+        traces::a_reconcile_is_a_trace_with_its_requests,
         former::objects_of_the_last_release_are_taken_over,
     ];
     // On a control plane of its own: the others look at who asked for what.

@@ -48,6 +48,7 @@ const SWITCHES: [&str; 16] = [
      metrics.serviceMonitor.labels.release=prometheus,metrics.prometheusRule.enabled=true,metrics.dashboard.enabled=true,\
      webhook.certificates.source=CertManager,webhook.certificates.issuerRef.name=internal,\
      webhook.certificates.issuerRef.kind=ClusterIssuer,networkPolicy.apiServers[0].cidr=10.0.0.0/28,\
+     tracing.endpoint=http://collector.observability:4318,\
      controller.extraArgs[0]=--probe-interval=1m,controller.nodeSelector.zone=a,controller.tolerations[0].operator=Exists,\
      controller.podAnnotations.a=b,webhook.priorityClassName=system-cluster-critical,webhook.podAnnotations.a=b",
     "webhook.enabled=false,networkPolicy.enabled=false,confinement.enabled=false,crds.install=false,cleanup.enabled=false,\
@@ -203,7 +204,7 @@ fn switches(helm: &Path) {
 }
 
 /// A value that is wrong, and what the error says.
-const WRONG: [(&str, &[&str]); 12] = [
+const WRONG: [(&str, &[&str]); 13] = [
     ("controller.replica=3", &["/controller", "replica"]),
     ("controller.replicas=0", &["/controller/replicas", "minimum"]),
     ("controller.replicas=two", &["/controller/replicas", "integer"]),
@@ -212,6 +213,7 @@ const WRONG: [(&str, &[&str]); 12] = [
     ("image.pullPolicy=Sometimes", &["/image/pullPolicy", "IfNotPresent"]),
     ("webhook.certificates.source=Vault", &["/webhook/certificates/source", "CertManager"]),
     ("controller.extraArgs[0]=--listen=1.2.3.4:1", &["/controller/extraArgs/0", "probe-"]),
+    ("tracing.endpoint=https://collector:4318", &["/tracing/endpoint", "http://"]),
     ("scan.interval=hourly", &["/scan/interval"]),
     ("labels.app\\.kubernetes\\.io/name=x", &["/labels"]),
     ("networkPolicy.apiServerPorts[0]=https", &["/networkPolicy/apiServerPorts/0", "integer"]),

@@ -59,6 +59,10 @@ fn keys(text: &str) -> BTreeSet<String> {
             for argument in arguments.iter().take_while(|argument| !argument.starts_with('"')) {
                 let key = argument.split_once('=').map_or(&**argument, |(key, _)| key);
                 let key = key.trim().trim_start_matches(['%', '?']);
+                // The conventions of OpenTelemetry, for traces.
+                if key.starts_with("otel.") {
+                    continue;
+                }
                 // A shorthand logs under its last name.
                 keys.insert(key.rsplit('.').next().unwrap_or(key).to_owned());
             }
