@@ -178,8 +178,9 @@ release-smoke: sbom-program ## Install from the artefacts alone, in an empty dir
 	packaging/smoke.sh $(ARTIFACTS) $(HELM)
 
 .PHONY: release-smoke-cluster
-release-smoke-cluster: ## Install the chart of the release in the cluster of KUBECONFIG, to be thrown away: first profile, first denial
-	packaging/smoke-cluster.sh $(ARTIFACTS) $(HELM) "$$(ls $(abspath $(CACHE))/controlplane/*/kubectl | tail -n 1)"
+release-smoke-cluster: controlplane helm-program ## Install the chart, the image and palisade of the release alone, and follow the tutorial
+	PALISADE_ARTIFACTS=$(abspath $(ARTIFACTS)) PALISADE_HELM=$(HELM) \
+		cargo test --workspace --test apiserver -- tutorial::the_artifacts --nocapture
 
 .PHONY: release-registry
 release-registry: ## Push the image of the release to a registry on this machine, and pull it back by its digest

@@ -1,11 +1,13 @@
 //! What stands in for nodes: each pod of the operator's namespace runs as a process of this machine, with the arguments of
-//! its container and a token of its service account. Ports are free ones of the loopback; images are not looked at.
+//! its container and a token of its service account. Ports are free ones of the loopback; images are not looked at, unless
+//! one is unpacked.
 //!
 //! Everything else is Kubernetes': Deployments and Jobs get their pods from kube-controller-manager.
 
 use std::{
     collections::BTreeMap,
     error::Error,
+    path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
@@ -51,18 +53,30 @@ impl Drop for Pod {
 struct Work {
     client: Client,
     kubeconfig: Json,
+    /// What is in the image, if not the programs of this build run.
+    image: Option<PathBuf>,
     pods: BTreeMap<String, Pod>,
     started: Arc<Mutex<BTreeMap<String, usize>>>,
     idle: Arc<Mutex<bool>>,
 }
 
 impl Nodes {
-    /// Begins, until it is dropped.
+    /// Begins with the programs of this build, until it is dropped.
     pub fn start(cluster: &Cluster) -> Result<Self> {
+        Self::with(cluster, None)
+    }
+
+    /// Begins with the programs of an image, which is unpacked in this directory.
+    pub fn of_image(cluster: &Cluster, directory: &Path) -> Result<Self> {
+        Self::with(cluster, Some(directory.to_owned()))
+    }
+
+    fn with(cluster: &Cluster, image: Option<PathBuf>) -> Result<Self> {
         let (started, idle) = <(Arc<Mutex<BTreeMap<_, _>>>, Arc<Mutex<bool>>)>::default();
         let mut work = Work {
             client: cluster.admin.clone(),
             kubeconfig: serde_saphyr::from_str(cluster.control_plane.kubeconfig())?,
+            image,
             pods: BTreeMap::new(),
             started: Arc::clone(&started),
             idle: Arc::clone(&idle),
@@ -182,8 +196,15 @@ impl Work {
         let does = arguments.first().filter(|first| !first.starts_with("--"));
         let does = does.map_or(if webhook { "webhook" } else { "controller" }, String::as_str).to_owned();
         let kubeconfig = file.into_temp_path();
-        let process = Command::new(std::env::current_exe()?)
-            .arg(if webhook { WEBHOOK } else { names::CONTROLLER })
+        let program = if webhook { WEBHOOK } else { names::CONTROLLER };
+        let mut command = if let Some(image) = &self.image {
+            Command::new(image.join("usr/local/bin").join(program))
+        } else {
+            let mut command = Command::new(std::env::current_exe()?);
+            command.arg(program);
+            command
+        };
+        let process = command
             .args(&arguments)
             .env("KUBECONFIG", &kubeconfig)
             .env("POD_NAME", name)

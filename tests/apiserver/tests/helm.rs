@@ -35,20 +35,20 @@ const KINDS: [&str; 9] = [
 ];
 
 /// helm, as the admin.
-struct Helm<'a> {
+pub(crate) struct Helm<'a> {
     cluster: &'a Cluster,
     program: PathBuf,
     home: TempDir,
 }
 
 impl<'a> Helm<'a> {
-    fn new(cluster: &'a Cluster) -> Result<Self> {
+    pub(crate) fn new(cluster: &'a Cluster) -> Result<Self> {
         let program = std::env::var_os("PALISADE_HELM").ok_or("PALISADE_HELM names no helm")?.into();
         Ok(Self { cluster, program, home: tempfile::tempdir()? })
     }
 
     /// What it prints, and how long it took.
-    fn run(&self, arguments: &[&str]) -> Result<String> {
+    pub(crate) fn run(&self, arguments: &[&str]) -> Result<String> {
         let begun = Instant::now();
         let mut command = Command::new(&self.program);
         for (variable, directory) in
@@ -143,11 +143,10 @@ fn left(cluster: &Cluster) -> Result<Vec<String>> {
     Ok(left)
 }
 
-pub(crate) async fn the_chart_is_installed_upgraded_rolled_back_and_uninstalled(cluster: &mut Cluster) -> TestResult {
-    let namespaces: usize = std::env::var("PALISADE_HELM_NAMESPACES").ok().map_or(Ok(500), |text| text.parse())?;
+/// Removes what a scenario begins with. Returns where its manifests are.
+pub(crate) async fn without_palisade(cluster: &mut Cluster) -> Result<String> {
     cluster.stop_controller().await?;
     let manifests = root().join("manifests").display().to_string();
-    let chart = root().join("charts/palisade").display().to_string();
     // An API server that does not serve a kind yet deletes its definition only after minutes.
     eventually("the kinds are served", || async {
         let kinds = ["toolsecurityexceptions", "toolsecurityparams", "toolsecurityprofiles", "toolsecurityreports"];
@@ -157,6 +156,13 @@ pub(crate) async fn the_chart_is_installed_upgraded_rolled_back_and_uninstalled(
     .await?;
     tokio::time::sleep(Duration::from_secs(5)).await;
     cluster.kubectl(&["delete", "--ignore-not-found", "--timeout=300s", "-k", &manifests])?;
+    Ok(manifests)
+}
+
+pub(crate) async fn the_chart_is_installed_upgraded_rolled_back_and_uninstalled(cluster: &mut Cluster) -> TestResult {
+    let namespaces: usize = std::env::var("PALISADE_HELM_NAMESPACES").ok().map_or(Ok(500), |text| text.parse())?;
+    let manifests = without_palisade(cluster).await?;
+    let chart = root().join("charts/palisade").display().to_string();
     let (cluster, directory) = (&*cluster, tempfile::tempdir()?);
     let (helm, nodes) = (Helm::new(cluster)?, Nodes::start(cluster)?);
     let waits = ["--wait", "--timeout=10m"];

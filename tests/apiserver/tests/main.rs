@@ -243,6 +243,12 @@ fn main() -> ExitCode {
     } else {
         Vec::new()
     };
+    let released = if std::env::var_os("PALISADE_ARTIFACTS").is_some() {
+        // It needs a release, and a helm: make release-smoke-cluster.
+        scenarios![tutorial::the_artifacts_of_a_release_are_enough]
+    } else {
+        Vec::new()
+    };
     let scraped = if std::env::var_os("PALISADE_PROMETHEUS").is_some() {
         // It needs a Prometheus: make dashboards.
         scenarios![dashboards::every_panel_and_alert_works_in_prometheus]
@@ -325,6 +331,7 @@ fn main() -> ExitCode {
         ("1.36 to make fixtures", ControlPlane::builder(), made),
         ("1.33 with Prometheus", emulated("1.33"), scraped),
         ("1.36 by helm", ControlPlane::builder().controllers(palisade_tests::CONTROLLERS), by_helm),
+        ("1.36 with a release", ControlPlane::builder().controllers(palisade_tests::CONTROLLERS), released),
     ];
     let lanes = Lanes::new(LANES);
     let all: Vec<_> = groups

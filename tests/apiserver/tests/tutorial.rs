@@ -1,11 +1,20 @@
 //! The tutorial, word by word: its files are written, its commands are run by a shell, and what they print is compared with
 //! what the page shows.
 
-use std::{fs, os::unix::fs::PermissionsExt as _, path::Path, process::Command};
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
-use palisade_tests::{Cluster, TestResult, ensure, root};
+use palisade_tests::{Cluster, Nodes, TestResult, ensure, root};
+use serde_json::Value as Json;
 
-use crate::audit::PALISADE;
+use crate::{
+    audit::PALISADE,
+    helm::{self, Helm},
+};
 
 /// A piece of the page that the reader does something with.
 #[derive(Debug, PartialEq, Eq)]
@@ -60,16 +69,15 @@ fn is_shown(shown: &str, text: &str) -> bool {
     rest.ends_with(last)
 }
 
-/// A directory with `kubectl` and `palisade` as a user has them.
-fn programs(cluster: &Cluster, directory: &Path) -> TestResult {
+/// A directory with `kubectl` and `palisade` as a user has them. `palisade` is a command.
+fn programs(cluster: &Cluster, directory: &Path, palisade: &str) -> TestResult {
     let kubectl = cluster.control_plane.kubectl().ok_or("no kubectl")?;
     let variables: Vec<_> = kubectl
         .get_envs()
         .map(|(name, value)| format!("{}='{}'", name.display(), value.unwrap_or_default().display()))
         .collect();
     let kubectl = format!("{} exec '{}'", variables.join(" "), kubectl.get_program().display());
-    let palisade = format!("exec '{}' {PALISADE}", std::env::current_exe()?.display());
-    for (name, command) in [("kubectl", kubectl), ("palisade", palisade)] {
+    for (name, command) in [("kubectl", &*kubectl), ("palisade", &format!("exec {palisade}"))] {
         let path = directory.join(name);
         fs::write(&path, format!("#!/bin/sh\n{command} \"$@\"\n"))?;
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
@@ -77,10 +85,11 @@ fn programs(cluster: &Cluster, directory: &Path) -> TestResult {
     Ok(())
 }
 
-pub(crate) async fn every_command_of_the_tutorial_prints_what_the_page_shows(cluster: &mut Cluster) -> TestResult {
+/// Does what the page says, in an empty directory.
+async fn follow(cluster: &Cluster, palisade: &str) -> TestResult {
     let page = fs::read_to_string(root().join("docs/tutorial.md"))?;
     let (bin, home) = (tempfile::tempdir()?, tempfile::tempdir()?);
-    programs(cluster, bin.path())?;
+    programs(cluster, bin.path(), palisade)?;
     let kubeconfig = bin.path().join("kubeconfig");
     fs::write(&kubeconfig, cluster.control_plane.kubeconfig())?;
     let path = std::env::join_paths(
@@ -107,5 +116,59 @@ pub(crate) async fn every_command_of_the_tutorial_prints_what_the_page_shows(clu
     println!("{commands} commands");
     ensure!(commands > 10, "only {commands} commands are read from the page");
     ensure!(wrong.is_empty(), "{} of {commands} commands do otherwise:\n{}", wrong.len(), wrong.join("\n"));
+    Ok(())
+}
+
+pub(crate) async fn every_command_of_the_tutorial_prints_what_the_page_shows(cluster: &mut Cluster) -> TestResult {
+    follow(cluster, &format!("'{}' {PALISADE}", std::env::current_exe()?.display())).await
+}
+
+/// Unpacks the only layer of an OCI layout.
+fn unpack(archive: &Path, directory: &Path) -> TestResult {
+    let layout = tempfile::tempdir()?;
+    run(Command::new("tar").arg("-xf").arg(archive).arg("-C").arg(layout.path()))?;
+    let blob = |descriptor: &Json| {
+        let digest = descriptor["digest"].as_str().and_then(|digest| digest.strip_prefix("sha256:"));
+        Ok::<_, String>(layout.path().join("blobs/sha256").join(digest.ok_or(format!("no digest in {descriptor}"))?))
+    };
+    let index: Json = serde_json::from_slice(&fs::read(layout.path().join("index.json"))?)?;
+    let manifest: Json = serde_json::from_slice(&fs::read(blob(&index["manifests"][0])?)?)?;
+    run(Command::new("tar").arg("-xzf").arg(blob(&manifest["layers"][0])?).arg("-C").arg(directory))
+}
+
+fn run(command: &mut Command) -> TestResult {
+    let output = command.output()?;
+    ensure!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+    Ok(())
+}
+
+/// The file of a release that begins and ends so.
+fn artifact(directory: &Path, begins: &str, ends: &str) -> TestResult<PathBuf> {
+    for entry in fs::read_dir(directory)? {
+        let (path, name) = (entry.as_ref().map(fs::DirEntry::path), entry.as_ref().map(fs::DirEntry::file_name));
+        if name.is_ok_and(|name| name.to_str().is_some_and(|name| name.starts_with(begins) && name.ends_with(ends))) {
+            return Ok(path.map_err(ToString::to_string)?);
+        }
+    }
+    Err(format!("{} has no {begins}...{ends}", directory.display()).into())
+}
+
+/// `palisade` by the script of the release, the chart of the release by helm, the programs of its image under the service
+/// accounts and with the arguments of the chart, and then the tutorial.
+pub(crate) async fn the_artifacts_of_a_release_are_enough(cluster: &mut Cluster) -> TestResult {
+    let artifacts = PathBuf::from(std::env::var_os("PALISADE_ARTIFACTS").ok_or("PALISADE_ARTIFACTS names no release")?);
+    helm::without_palisade(cluster).await?;
+    let cluster = &*cluster;
+    let directory = tempfile::tempdir()?;
+    let (prefix, image) = (directory.path().join("prefix"), directory.path().join("image"));
+    run(Command::new("sh").arg(artifacts.join("install.sh")).arg(&artifacts).arg(&prefix))?;
+    fs::create_dir(&image)?;
+    unpack(&artifact(&artifacts, "palisade-controller-", ".oci.tar")?, &image)?;
+    let (helm, nodes) = (Helm::new(cluster)?, Nodes::of_image(cluster, &image)?);
+    let chart = artifact(&artifacts, "palisade-chart-", ".tgz")?.display().to_string();
+    helm.run(&["install", "palisade", &chart, "--create-namespace", "--wait", "--timeout=10m"])?;
+    ensure!(nodes.started("controller") > 0, "no controller was started");
+    follow(cluster, &format!("'{}'", prefix.join("bin/palisade").display())).await?;
+    helm.run(&["uninstall", "palisade", "--wait", "--timeout=10m"])?;
     Ok(())
 }
