@@ -264,8 +264,8 @@ fn main() -> ExitCode {
         leader::a_replica_takes_over_and_the_former_leader_writes_nothing,
         whatif::replayed_requests_get_the_logged_answers,
         trail::the_audit_log_knows_who_is_held_and_what_a_promotion_writes,
-        traces::a_reconcile_is_a_trace_with_its_requests,
         former::objects_of_the_last_release_are_taken_over,
+        traces::a_reconcile_is_a_trace_with_its_requests,
     ];
     // On a control plane of its own: the others look at who asked for what.
     let webhooked = scenarios![audit::an_api_server_sends_its_audit_events_and_waits_for_nobody];

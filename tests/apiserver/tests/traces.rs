@@ -70,6 +70,7 @@ pub(crate) async fn a_reconcile_is_a_trace_with_its_requests(cluster: &mut Clust
     .await?;
     collector.abort();
     cluster.start_controller().await?;
+    cluster.delete_profile(TEST).await?;
 
     let (services, spans): (Vec<_>, Vec<_>) =
         std::mem::take(&mut *collected.lock().expect("no panic")).into_iter().unzip();
