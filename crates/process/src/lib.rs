@@ -1,5 +1,5 @@
-//! What processes that serve have in common: logs, traces, signals, HTTP servers that no client can block, TLS, a health server,
-//! supervised tasks, delays of retries.
+//! What processes that serve have in common: logs, traces, signals, HTTP servers that no client can block, TLS, a health
+//! server, supervised tasks, delays of retries.
 //!
 //! Each module uses only modules before it:
 //!

@@ -145,9 +145,10 @@ fn run(command: &mut Command) -> TestResult {
 /// The file of a release that begins and ends so.
 fn artifact(directory: &Path, begins: &str, ends: &str) -> TestResult<PathBuf> {
     for entry in fs::read_dir(directory)? {
-        let (path, name) = (entry.as_ref().map(fs::DirEntry::path), entry.as_ref().map(fs::DirEntry::file_name));
-        if name.is_ok_and(|name| name.to_str().is_some_and(|name| name.starts_with(begins) && name.ends_with(ends))) {
-            return Ok(path.map_err(ToString::to_string)?);
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if name.starts_with(begins) && name.ends_with(ends) {
+            return Ok(path);
         }
     }
     Err(format!("{} has no {begins}...{ends}", directory.display()).into())
