@@ -8,6 +8,7 @@ use palisade_api::{
 };
 use palisade_objects::selector::Labels;
 use regex::{Regex, RegexBuilder};
+use serde::{Deserialize, Serialize};
 
 /// The longest text of a parameter, in characters.
 const MAX_TEXT: usize = 256;
@@ -17,7 +18,7 @@ const MAX_LIST: usize = 64;
 const MAX_PROBLEM: usize = 1000;
 
 /// The parts of a namespace that parameters and selectors read.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Namespace {
     /// `metadata.name`
     pub name: String,

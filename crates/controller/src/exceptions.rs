@@ -103,8 +103,8 @@ fn standing(
     }
     let target: Arc<AcceptedProfile> = cx.states.get(profile)?.tenancy().target.clone()?;
     let (found, observed) = cx.store.tenant(profile, namespace);
-    let found = found?;
-    if !selects(&target.profile.spec, &found.namespace) {
+    let found = found?.namespace.get();
+    if !selects(&target.profile.spec, &found) {
         let message = format!("profile {profile} does not select this namespace");
         return Some((ExceptionReason::NamespaceNotSelected, message));
     }
@@ -113,7 +113,7 @@ fn standing(
         return Some((reason, message));
     }
     let all = cx.store.asked.of(profile, namespace);
-    let desired = target.compiled.params(&found.namespace, all.iter().map(|one| &one.request), now)?.spec;
+    let desired = target.compiled.params(&found, all.iter().map(|one| &one.request), now)?.spec;
     if !desired.problem.is_empty() {
         let message = format!("profile {profile} denies all pods in this namespace: {}", desired.problem);
         return Some((ExceptionReason::Pending, message));
@@ -126,7 +126,7 @@ fn standing(
         return Some((ExceptionReason::TooMany, message));
     }
     let written = observed.as_ref().and_then(|observed| observed.spec.as_ref());
-    if !written.is_some_and(|spec| Exceptions::has(request, spec)) {
+    if !written.is_some_and(|spec| Exceptions::has(request, &spec.get())) {
         let message = "it is approved; the parameters of the namespace do not have it yet";
         return Some((ExceptionReason::Pending, message.to_owned()));
     }

@@ -351,7 +351,7 @@ mod tests {
         // The same again is not a job; another one waits for it.
         put(&mut schedule, "a", 0..1, Class::Bulk);
         assert_eq!(schedule.awaited("a"), Awaited::Until(schedule.profiles["a"].under_way["n0"].since + PATIENCE));
-        let params = palisade_api::ToolSecurityParams::new("a", palisade_api::ToolSecurityParamsSpec::default());
+        let params = crate::packed::Packed::new(&palisade_api::ToolSecurityParamsSpec::default());
         let write = Arc::new(Write { params, observed: None });
         schedule.set("a", "n0", Some((Class::Urgent, Job::Write { write, drifted: false })));
         assert_eq!(begin(&mut schedule), Vec::<String>::new());

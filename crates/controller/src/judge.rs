@@ -61,7 +61,7 @@ pub enum Judgement {
 #[derive(Debug)]
 pub struct Tenant<'a> {
     judge: &'a Judge,
-    namespace: &'a str,
+    namespace: String,
     about: Json,
     params: Option<Json>,
     plan: Plan<'a>,
@@ -73,11 +73,11 @@ impl Tenant<'_> {
         let mut mutated = Cow::Borrowed(object);
         let validator = if kind == "Pod" {
             // As the engine in force would mutate it before it is validated.
-            let patch = self.plan.patch(&MutationRequest::create(self.namespace, object));
+            let patch = self.plan.patch(&MutationRequest::create(&self.namespace, object));
             if !patch.is_empty()
                 && let Err(why) = patch.apply(mutated.to_mut())
             {
-                tracing::debug!(namespace = self.namespace, error = why, "could not mutate a pod");
+                tracing::debug!(namespace = self.namespace.as_str(), error = why, "could not mutate a pod");
             }
             &self.judge.pods
         } else {
@@ -85,7 +85,7 @@ impl Tenant<'_> {
         };
         let Some(validator) = validator else { return Judgement::Complies };
         let request = ValidationRequest {
-            namespace: self.namespace,
+            namespace: &self.namespace,
             params: self.params.as_ref(),
             namespace_object: Some(&self.about),
             ..ValidationRequest::create(kind, &mutated)
@@ -126,13 +126,13 @@ impl Judge {
     pub fn tenant<'a>(
         &'a self,
         accepted: &'a AcceptedProfile,
-        namespace: &'a Namespace,
+        namespace: &Namespace,
         params: Option<&ToolSecurityParams>,
     ) -> Tenant<'a> {
         let mutation = accepted.compiled.mutation.as_ref();
         Tenant {
             judge: self,
-            namespace: &namespace.name,
+            namespace: namespace.name.clone(),
             about: namespace_object(&namespace.name, &namespace.labels, &namespace.annotations),
             params: params.map(|params| json!(params)),
             plan: Plan::new(mutation.map(|mutation| (mutation, params.map(|params| &params.spec)))),

@@ -13,15 +13,15 @@ pub fn add_conflicts(store: &Store, profile: &ToolSecurityProfile, mut status: M
             continue;
         }
         let tenants = store.tenants(name);
-        let both = |spec| tenants.namespaces.iter().filter(move |one| selects(spec, &one.namespace));
-        let mut shared = both(&profile.spec).filter(|one| selects(&of_other.spec, &one.namespace));
+        let both = |spec| tenants.namespaces.iter().filter(move |one| selects(spec, &one.namespace.get()));
+        let mut shared = both(&profile.spec).filter(|one| selects(&of_other.spec, &one.namespace.get()));
         let Some(first) = shared.next() else { continue };
         let text = format!(
             "{}; profile {other} redirects images, too, so that they are redirected twice, in {} namespaces, first {}: let \
              one of them redirect, or have each skip the other's target",
             status.message,
             shared.count() + 1,
-            first.namespace.name,
+            first.namespace.get().name,
         );
         status.message = text.chars().take(1000).collect();
     }

@@ -11,6 +11,7 @@ use palisade_compiler::{Compiled, Namespace, selects};
 
 use crate::{
     asked::ObservedException,
+    packed::Packed,
     store::{ObservedNamespace, ObservedParams, Tenants},
 };
 
@@ -73,18 +74,17 @@ impl Keep {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Write {
     /// The desired parameters.
-    pub params: ToolSecurityParams,
+    pub params: Packed<ToolSecurityParamsSpec>,
     /// The parameters in the cluster.
     pub observed: Option<Arc<ObservedParams>>,
 }
 
 impl Write {
-    /// The problem that the namespace gets now and did not have before.
-    pub fn new_problem(&self) -> Option<&str> {
-        let problem = self.params.spec.problem.as_str();
-        let known =
-            self.observed.as_ref().and_then(|observed| observed.spec.as_ref()).map(|spec| spec.problem.as_str());
-        (!problem.is_empty() && known != Some(problem)).then_some(problem)
+    /// The problem that the namespace gets now, by the desired parameters, and did not have before.
+    pub fn new_problem<'a>(&self, desired: &'a ToolSecurityParamsSpec) -> Option<&'a str> {
+        let known = || self.observed.as_ref()?.spec.as_ref().map(|spec| spec.get().problem);
+        let problem = desired.problem.as_str();
+        (!problem.is_empty() && known().as_deref() != Some(problem)).then_some(problem)
     }
 }
 
@@ -146,7 +146,7 @@ impl Rules<'_> {
         if namespace.terminating {
             return None;
         }
-        let namespace = &namespace.namespace;
+        let namespace = &namespace.namespace.get();
         let selected = selects(&self.profile.spec, namespace);
         let stage = selected.then(|| self.compiled.stages_in(namespace).pods);
         let desired = if namespace.name == names::PROBE_NAMESPACE {
@@ -174,8 +174,9 @@ impl Rules<'_> {
             // Every policy denies because of the problem, and reads nothing else.
             problem = Some(desired.spec.problem.clone());
         } else if let Some(spec) = observed.and_then(|observed| observed.spec.as_ref()) {
-            carried = carry(&mut desired.spec, spec, self.keep);
+            carried = carry(&mut desired.spec, &spec.get(), self.keep);
         }
+        let desired = Packed::new(&desired.spec);
         let todo = match observed {
             Some(observed) if is(&desired, observed) => Todo::Nothing(Some(Arc::clone(observed))),
             _ => Todo::Write(Arc::new(Write { params: desired, observed: observed.map(Arc::clone) })),
@@ -206,13 +207,14 @@ impl Plan {
     /// Of all namespaces.
     pub fn new(rules: Rules<'_>, tenants: &Tenants) -> Self {
         let mut plan = Self::default();
+        let mut known = BTreeSet::new();
         for namespace in &tenants.namespaces {
-            let name = &namespace.namespace.name;
+            let name = &namespace.namespace.get().name;
+            known.insert(name.clone());
             let asked = tenants.asked.get(name).map(Vec::as_slice).unwrap_or_default();
             plan.set(name, rules.plan(namespace, tenants.params.get(name), asked));
         }
-        let known: BTreeSet<_> = tenants.namespaces.iter().map(|namespace| &namespace.namespace.name).collect();
-        for name in tenants.params.keys().filter(|name| !known.contains(name)) {
+        for name in tenants.params.keys().filter(|name| !known.contains(*name)) {
             plan.set(name, Some(NamespacePlan::without_namespace()));
         }
         plan
@@ -271,8 +273,8 @@ impl NamespacePlan {
 }
 
 /// Whether the parameters are as desired.
-pub fn is(desired: &ToolSecurityParams, observed: &ObservedParams) -> bool {
-    observed.spec.as_ref() == Some(&desired.spec)
+pub fn is(desired: &Packed<ToolSecurityParamsSpec>, observed: &ObservedParams) -> bool {
+    observed.spec.as_ref() == Some(desired)
 }
 
 /// The parameters of the probe namespace.
@@ -350,10 +352,16 @@ mod tests {
             let labels = [("tenancy".to_owned(), "tool".to_owned())].into();
             let annotations = uid.map(|uid| ("example.org/uid".to_owned(), uid.to_owned())).into_iter().collect();
             let namespace = Namespace { name: name.to_owned(), labels, annotations };
-            Arc::new(ObservedNamespace { namespace, terminating: false })
+            Arc::new(ObservedNamespace { namespace: Packed::new(&namespace), terminating: false })
         };
         let namespaces = all.iter().map(|(name, uid)| namespace(name, *uid)).collect();
         Tenants { namespaces, ..Tenants::default() }
+    }
+
+    fn change(namespace: &mut Arc<ObservedNamespace>, how: impl FnOnce(&mut Namespace)) {
+        let mut changed = namespace.namespace.get();
+        how(&mut changed);
+        Arc::make_mut(namespace).namespace = Packed::new(&changed);
     }
 
     fn plan(
@@ -369,14 +377,14 @@ mod tests {
     /// What is in the cluster after all that was planned is done.
     fn done(mut tenants: Tenants, plan: &Plan) -> Tenants {
         for (namespace, write) in plan.writes() {
-            let observed = ObservedParams { spec: Some(write.params.spec.clone()) };
+            let observed = ObservedParams { spec: Some(write.params.clone()) };
             tenants.params.insert(namespace.clone(), Arc::new(observed));
         }
         tenants
     }
 
-    fn first(plan: &Plan) -> &ToolSecurityParamsSpec {
-        &plan.writes().next().unwrap().1.params.spec
+    fn first(plan: &Plan) -> ToolSecurityParamsSpec {
+        plan.writes().next().unwrap().1.params.get()
     }
 
     #[test]
@@ -389,15 +397,15 @@ mod tests {
         let written = done(tenants(&[("a", Some("1")), ("b", Some("x")), ("c", None)]), &kept);
         let changes: [&dyn Fn(&mut Tenants); 5] = [
             &|all| all.params.clone_from(&written.params),
-            &|all| Arc::make_mut(&mut all.namespaces[1]).namespace.annotations.clear(),
-            &|all| Arc::make_mut(&mut all.namespaces[0]).namespace.labels.clear(),
+            &|all| change(&mut all.namespaces[1], |namespace| namespace.annotations.clear()),
+            &|all| change(&mut all.namespaces[0], |namespace| namespace.labels.clear()),
             &|all| Arc::make_mut(&mut all.namespaces[2]).terminating = true,
             &|all| drop(all.params.remove("b")),
         ];
-        for change in changes {
-            change(&mut all);
+        for make in changes {
+            make(&mut all);
             for namespace in &all.namespaces {
-                let name = &namespace.namespace.name;
+                let name = &namespace.namespace.get().name;
                 kept.set(name, rules.plan(namespace, all.params.get(name), &[]));
             }
             assert_eq!(format!("{kept:?}"), format!("{:?}", Plan::new(rules, &all)));
@@ -423,17 +431,20 @@ mod tests {
         let observed = tenants(&[("a", Some("50000"))]);
         let right =
             done(tenants(&[("a", Some("50000"))]), &plan(&profile, &compiled, &observed, &Keep::Nothing, now()));
-        let changes: [fn(&mut ObservedParams); 3] = [
-            |params| params.spec = None,
-            |params| params.spec.as_mut().unwrap().problem = "x".into(),
-            |params| {
-                params.spec.as_mut().unwrap().integers.insert("other".into(), 1);
+        let changes: [fn(&mut ToolSecurityParamsSpec) -> bool; 3] = [
+            |_| false,
+            |spec| {
+                spec.problem = "x".into();
+                true
             },
+            |spec| spec.integers.insert("other".into(), 1).is_none(),
         ];
         for change in changes {
             let mut tenants =
                 Tenants { namespaces: right.namespaces.clone(), params: right.params.clone(), ..Tenants::default() };
-            change(Arc::make_mut(tenants.params.get_mut("a").unwrap()));
+            let observed = Arc::make_mut(tenants.params.get_mut("a").unwrap());
+            let mut spec = observed.spec.as_ref().unwrap().get();
+            observed.spec = change(&mut spec).then(|| Packed::new(&spec));
             assert_eq!(plan(&profile, &compiled, &tenants, &Keep::Nothing, now()).writes().count(), 1);
         }
     }
@@ -446,7 +457,7 @@ mod tests {
         old.strings.insert("uid".into(), "fifty".into());
         old.strings.insert("tool".into(), "abc".into());
         old.strings.insert("foreign".into(), "x".into());
-        let observed = ObservedParams { spec: Some(old) };
+        let observed = ObservedParams { spec: Some(Packed::new(&old)) };
         tenants.params.insert("a".into(), Arc::new(observed));
 
         let keep = Keep::of_annotation(Some(&"tool:String,uid:String".to_owned()));
@@ -469,7 +480,7 @@ mod tests {
         let mut all = done(tenants(&[("a", Some("1")), ("b", Some("2"))]), &{
             plan(&profile, &compiled, &tenants(&[("a", Some("1")), ("b", Some("2"))]), &Keep::Nothing, now())
         });
-        Arc::make_mut(&mut all.namespaces[0]).namespace.labels.clear();
+        change(&mut all.namespaces[0], |namespace| namespace.labels.clear());
         Arc::make_mut(&mut all.namespaces[1]).terminating = true;
         let plan = plan(&profile, &compiled, &all, &Keep::Nothing, now());
         assert_eq!((plan.writes().count(), plan.selected), (0, 0));

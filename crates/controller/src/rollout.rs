@@ -21,7 +21,7 @@ use kube::{
     runtime::{events::EventType, watcher::Event},
 };
 use palisade_api::{OnDenial, OnViolation, Rollout, RolloutPhase, RolloutStatus, Stage, names};
-use palisade_compiler::selects;
+use palisade_compiler::{Namespace, selects};
 use palisade_objects::json::set;
 use serde_json::json;
 use tokio::time::Instant;
@@ -33,7 +33,7 @@ use crate::{
     judge::Judge,
     queue::Next,
     state::State,
-    store::{ObservedNamespace, ObservedProfile},
+    store::ObservedProfile,
     text::{counted, few},
     waves::{
         clock, denials,
@@ -148,14 +148,15 @@ impl Turn<'_> {
     /// Promotes some namespaces, or begins the next wave.
     async fn take(&self, status: &mut RolloutStatus) -> Result<Next, RolloutError> {
         let namespaces = self.cx.store.tenants(self.profile).namespaces;
-        let selected: Vec<&ObservedNamespace> = namespaces
+        let selected: Vec<Namespace> = namespaces
             .iter()
-            .map(AsRef::as_ref)
-            .filter(|one| !one.terminating && selects(&self.accepted.profile.spec, &one.namespace))
+            .filter(|one| !one.terminating)
+            .map(|one| one.namespace.get())
+            .filter(|one| selects(&self.accepted.profile.spec, one))
             .collect();
-        let stages = |one: &ObservedNamespace| self.accepted.compiled.stages_in(&one.namespace);
+        let stages = |one| self.accepted.compiled.stages_in(one);
         let members: Vec<Member<'_>> =
-            selected.iter().map(|one| Member { namespace: &one.namespace, stages: stages(one) }).collect();
+            selected.iter().map(|one| Member { namespace: one, stages: stages(one) }).collect();
         let wave = usize::try_from(status.wave).unwrap_or(1);
         let plan = Plan::new(self.profile, self.rollout, wave, &members);
         let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
@@ -176,11 +177,8 @@ impl Turn<'_> {
                     .clone_into(&mut status.message);
                 return Ok(Next::Change);
             }
-            let batch: Vec<_> = selected
-                .iter()
-                .filter_map(|one| Some((*one, *due.get(one.namespace.name.as_str())?)))
-                .take(BATCH)
-                .collect();
+            let batch: Vec<_> =
+                selected.iter().filter_map(|one| Some((one, *due.get(one.name.as_str())?))).take(BATCH).collect();
             status.message = format!("{} to judge", counted(due.len(), "namespace"));
             self.promote(&batch).await?;
             return Ok(Next::After(Duration::ZERO));
@@ -273,14 +271,14 @@ impl Turn<'_> {
     }
 
     /// Judges some namespaces, promotes those that comply and holds the others.
-    async fn promote(&self, batch: &[(&ObservedNamespace, Stage)]) -> Result<(), RolloutError> {
+    async fn promote(&self, batch: &[(&Namespace, Stage)]) -> Result<(), RolloutError> {
         let judge = self.judge().await?;
         let verdicts = batch.iter().map(|(one, _)| self.verdict(Arc::clone(&judge), one).boxed());
         let verdicts = together(verdicts.collect()).await?;
         let judged = || batch.iter().zip(&verdicts);
         let held: Vec<_> = judged().filter_map(|((one, _), why)| Some((*one, why.as_ref()?))).collect();
         for (one, _) in &held {
-            self.state.rollout().judged.insert(one.namespace.name.clone(), Instant::now());
+            self.state.rollout().judged.insert(one.name.clone(), Instant::now());
         }
         let stop = self.rollout.on_violation == OnViolation::Stop && !held.is_empty();
         let changes = judged().filter_map(|((one, stage), why)| match why {
@@ -290,8 +288,8 @@ impl Turn<'_> {
         });
         let written = together(changes.collect()).await?;
         if let Some((first, why)) = held.first().filter(|_| written.contains(&true)) {
-            let names: Vec<_> = held.iter().map(|(one, _)| one.namespace.name.as_str()).collect();
-            let note = format!("not promoted: {}; in {}: {why}", few(&names), first.namespace.name);
+            let names: Vec<_> = held.iter().map(|(one, _)| one.name.as_str()).collect();
+            let note = format!("not promoted: {}; in {}: {why}", few(&names), first.name);
             self.announce(EventType::Warning, "NamespaceHeld", &note);
         }
         Ok(())
@@ -304,25 +302,20 @@ impl Turn<'_> {
     }
 
     /// What in a namespace violates the profile.
-    async fn verdict(&self, judge: Arc<Judge>, one: &ObservedNamespace) -> Result<Option<String>, RolloutError> {
-        let name = &one.namespace.name;
+    async fn verdict(&self, judge: Arc<Judge>, one: &Namespace) -> Result<Option<String>, RolloutError> {
+        let name = &one.name;
         let all = judge.list(&self.cx.client, name).await;
         let all = all.map_err(|error| RolloutError::List { namespace: name.clone(), error })?;
-        let (accepted, namespace) = (Arc::clone(self.accepted), one.namespace.clone());
+        let (accepted, namespace) = (Arc::clone(self.accepted), one.clone());
         let asked = self.cx.store.asked.of(self.profile, name);
         let _permit = self.cx.plans.acquire().await;
         Ok(tokio::task::spawn_blocking(move || judge.judge(&accepted, &namespace, &asked, &all)).await?)
     }
 
     /// Changes the label and the annotation of a namespace. Returns whether a hold was written.
-    async fn change(
-        &self,
-        one: &ObservedNamespace,
-        stage: Option<Stage>,
-        hold: Option<Hold>,
-    ) -> Result<bool, RolloutError> {
-        let name = &one.namespace.name;
-        let known = one.namespace.annotations.get(&names::rollout_annotation(self.profile));
+    async fn change(&self, one: &Namespace, stage: Option<Stage>, hold: Option<Hold>) -> Result<bool, RolloutError> {
+        let name = &one.name;
+        let known = one.annotations.get(&names::rollout_annotation(self.profile));
         let text = hold.as_ref().map(Hold::text);
         if stage.is_none() && known == text.as_ref() {
             return Ok(false);

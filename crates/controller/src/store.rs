@@ -28,6 +28,7 @@ use palisade_compiler::{Namespace, selects};
 
 use crate::{
     asked::{Asked, ObservedException},
+    packed::Packed,
     table::{Change, Table, feed, identity, slim},
 };
 
@@ -49,7 +50,7 @@ pub struct ObservedProfile {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ObservedNamespace {
     /// The parts that parameters and selectors read.
-    pub namespace: Namespace,
+    pub namespace: Packed<Namespace>,
     /// Whether it is being deleted.
     pub terminating: bool,
 }
@@ -58,7 +59,7 @@ pub struct ObservedNamespace {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ObservedParams {
     /// What they say; `None` if they cannot be read.
-    pub spec: Option<ToolSecurityParamsSpec>,
+    pub spec: Option<Packed<ToolSecurityParamsSpec>>,
 }
 
 /// A policy and its bindings in the cluster.
@@ -359,14 +360,11 @@ impl Inner {
             return if concerned { self.profiles.iter().map(|(name, _)| name.clone()).collect() } else { [].into() };
         }
         let written = self.profiles.iter().filter_map(|(name, observed)| Some((name, observed.profile.as_ref().ok()?)));
+        let sides = [&change.before, &change.after];
+        let sides: Vec<_> = sides.into_iter().flatten().map(|observed| observed.namespace.get()).collect();
         written
             .chain(&self.in_force)
-            .filter(|(_, profile)| {
-                let selected = |side: &Option<Arc<ObservedNamespace>>| {
-                    side.as_ref().is_some_and(|observed| selects(&profile.spec, &observed.namespace))
-                };
-                selected(&change.before) || selected(&change.after)
-            })
+            .filter(|(_, profile)| sides.iter().any(|namespace| selects(&profile.spec, namespace)))
             .map(|(name, _)| name.clone())
             .collect()
     }
@@ -394,14 +392,9 @@ fn namespace(meta: ObjectMeta) -> ObservedNamespace {
         // Not cut: the rest could be a valid, but wrong value.
         *value = TOO_LONG.repeat(10);
     }
-    ObservedNamespace {
-        namespace: Namespace {
-            name: meta.name.unwrap_or_default(),
-            labels: meta.labels.unwrap_or_default(),
-            annotations,
-        },
-        terminating: meta.deletion_timestamp.is_some(),
-    }
+    let namespace =
+        Namespace { name: meta.name.unwrap_or_default(), labels: meta.labels.unwrap_or_default(), annotations };
+    ObservedNamespace { namespace: Packed::new(&namespace), terminating: meta.deletion_timestamp.is_some() }
 }
 
 type ParamsRow = ((String, String), u64, Arc<ObservedParams>);
@@ -409,7 +402,7 @@ type ParamsRow = ((String, String), u64, Arc<ObservedParams>);
 fn params_row(meta: &ObjectMeta, spec: Option<ToolSecurityParamsSpec>) -> ParamsRow {
     let (name, version) = identity(meta);
     let key = (name, meta.namespace.clone().unwrap_or_default());
-    (key, version, Arc::new(ObservedParams { spec }))
+    (key, version, Arc::new(ObservedParams { spec: spec.as_ref().map(Packed::new) }))
 }
 
 fn policy_row(mut policy: ValidatingAdmissionPolicy) -> (String, u64, Arc<ValidatingAdmissionPolicy>) {

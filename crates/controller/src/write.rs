@@ -16,8 +16,7 @@ use crate::{
     context::Context,
     converge::{self, Verb},
     jobs::{Begun, Job},
-    resolve::{self, Write},
-    store::ObservedParams,
+    resolve::Write,
 };
 
 /// The kind, in metrics and events.
@@ -50,7 +49,7 @@ async fn perform(cx: &Context, profile: &str, namespace: &str, job: Job) {
     // The profile may be gone by now. Then nobody needs the result.
     let state = cx.states.get(profile).unwrap_or_default();
     let (result, deleting) = match &job {
-        Job::Write { write, .. } => (write_one(cx, namespace, write).await, false),
+        Job::Write { write, .. } => (write_one(cx, profile, namespace, write).await, false),
         Job::Delete => (delete_one(cx, profile, namespace).await, true),
     };
     match result {
@@ -72,13 +71,14 @@ async fn perform(cx: &Context, profile: &str, namespace: &str, job: Job) {
     }
 }
 
-async fn write_one(cx: &Context, namespace: &str, write: &Write) -> Result<(), ApiError> {
+async fn write_one(cx: &Context, profile: &str, namespace: &str, write: &Write) -> Result<(), ApiError> {
     let api: Api<ToolSecurityParams> = Api::namespaced(cx.client.clone(), namespace);
-    let same =
-        |found: &ToolSecurityParams| resolve::is(&write.params, &ObservedParams { spec: Some(found.spec.clone()) });
-    let written = converge::apply(&api, &write.params, names::field_manager::PARAMS, same).await?;
+    let mut params = ToolSecurityParams::new(&names::params(profile), write.params.get());
+    params.metadata.namespace = Some(namespace.to_owned());
+    let same = |found: &ToolSecurityParams| found.spec == params.spec;
+    let written = converge::apply(&api, &params, names::field_manager::PARAMS, same).await?;
     cx.metrics.wrote(PARAMS, Verb::Apply.label());
-    if let Some(problem) = write.new_problem() {
+    if let Some(problem) = write.new_problem(&params.spec) {
         let note = format!("all pods are denied: {problem}");
         cx.events.params(&written.metadata, EventType::Warning, "ParameterInvalid", &note);
     }

@@ -218,7 +218,7 @@ impl Scan {
             subjects.push(Subject { accepted: Arc::clone(accepted), judge, asked });
         }
         let namespaces = self.cx.store.namespaces();
-        let namespaces = namespaces.into_iter().map(|one| (one.namespace.name.clone(), one)).collect();
+        let namespaces = namespaces.into_iter().map(|one| (one.namespace.get().name, one)).collect();
         Ok(Snapshot { subjects, namespaces, now: Timestamp::now() })
     }
 

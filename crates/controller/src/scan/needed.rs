@@ -21,7 +21,7 @@ pub struct Needs<'a> {
 
 impl<'a> Needs<'a> {
     /// `None` if no exception that a tenant asked for is to be in force.
-    pub fn of(subject: &'a Subject, namespace: &'a Namespace, snapshot: &Snapshot) -> Option<Self> {
+    pub fn of(subject: &'a Subject, namespace: &Namespace, snapshot: &Snapshot) -> Option<Self> {
         let asked: Vec<_> = subject.approved(&namespace.name, snapshot.now).collect();
         if asked.is_empty() {
             return None;
@@ -62,7 +62,7 @@ pub fn all(snapshot: &Snapshot, needed: &BTreeSet<String>) -> Needed {
     let mut all = Needed::new();
     for subject in snapshot.subjects.iter().filter(|subject| subject.judge.judges_workloads()) {
         for (name, observed) in &snapshot.namespaces {
-            if observed.terminating || !selects(&subject.accepted.profile.spec, &observed.namespace) {
+            if observed.terminating || !selects(&subject.accepted.profile.spec, &observed.namespace.get()) {
                 continue;
             }
             for exception in subject.approved(name, snapshot.now) {

@@ -7,7 +7,7 @@ use std::{
 };
 
 use palisade_api::ToolSecurityParams;
-use palisade_compiler::selects;
+use palisade_compiler::{Namespace, selects};
 use palisade_objects::owners::Reference;
 use serde_json::Value as Json;
 
@@ -18,7 +18,6 @@ use super::{
 use crate::{
     asked::Needed,
     judge::{Existing, Judgement, Tenant},
-    store::ObservedNamespace,
 };
 
 /// What was found out about an object.
@@ -142,7 +141,7 @@ impl Pass {
 struct Place<'a> {
     snapshot: &'a Snapshot,
     name: String,
-    namespace: Option<&'a ObservedNamespace>,
+    namespace: Option<Namespace>,
     subjects: Vec<(&'a Subject, Option<ToolSecurityParams>)>,
     /// A digest of all that a verdict depends on besides the object.
     inputs: u64,
@@ -159,15 +158,16 @@ struct Seat<'a> {
 
 impl<'a> Place<'a> {
     fn new(snapshot: &'a Snapshot, name: &str) -> Self {
-        let namespace = snapshot.namespaces.get(name).map(AsRef::as_ref).filter(|namespace| !namespace.terminating);
+        let namespace = snapshot.namespaces.get(name).filter(|namespace| !namespace.terminating);
+        let namespace = namespace.map(|observed| observed.namespace.get());
         let subjects = snapshot.subjects.iter().filter_map(|subject| {
-            let namespace = namespace?;
-            let selected = selects(&subject.accepted.profile.spec, &namespace.namespace);
+            let namespace = namespace.as_ref()?;
+            let selected = selects(&subject.accepted.profile.spec, namespace);
             selected.then(|| (subject, subject.params(namespace, snapshot.now)))
         });
         let subjects: Vec<_> = subjects.collect();
         let mut hasher = DefaultHasher::new();
-        if let Some(ObservedNamespace { namespace, .. }) = namespace {
+        if let Some(namespace) = &namespace {
             (&namespace.labels, &namespace.annotations).hash(&mut hasher);
         }
         for (subject, params) in &subjects {
@@ -182,12 +182,12 @@ impl<'a> Place<'a> {
     }
 
     fn judge(&mut self, kind: &str, object: &Json) -> Option<Arc<Outcomes>> {
-        let namespace = self.namespace?;
+        let namespace = self.namespace.as_ref()?;
         if self.tenants.is_empty() {
             let seats = self.subjects.iter().map(|(subject, params)| Seat {
                 profile: subject.name(),
-                tenant: subject.judge.tenant(&subject.accepted, &namespace.namespace, params.as_ref()),
-                needs: Needs::of(subject, &namespace.namespace, self.snapshot),
+                tenant: subject.judge.tenant(&subject.accepted, namespace, params.as_ref()),
+                needs: Needs::of(subject, namespace, self.snapshot),
             });
             self.tenants = seats.collect();
         }

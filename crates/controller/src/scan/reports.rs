@@ -69,7 +69,7 @@ pub fn findings<'a>(snapshot: &'a Snapshot, tallies: &'a Tallies) -> impl Iterat
     tallies.iter().filter_map(move |((profile, namespace), tally)| {
         let subject = *subjects.get(profile.as_str())?;
         let observed = snapshot.namespaces.get(namespace)?;
-        let stage = subject.accepted.compiled.stages_in(&observed.namespace).pods;
+        let stage = subject.accepted.compiled.stages_in(&observed.namespace.get()).pods;
         Some(Finding { subject, namespace, tally, stage })
     })
 }

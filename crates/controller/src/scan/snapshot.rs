@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use k8s_openapi::jiff::Timestamp;
 use palisade_api::{ToolSecurityParams, conditions::ExceptionReason};
+use palisade_compiler::Namespace;
 
 use crate::{accepted::AcceptedProfile, asked::ObservedException, judge::Judge, store::ObservedNamespace};
 
@@ -32,9 +33,9 @@ impl Subject {
     }
 
     /// Its parameters in a namespace, with all exceptions that hold there.
-    pub fn params(&self, namespace: &ObservedNamespace, now: Timestamp) -> Option<ToolSecurityParams> {
-        let asked = self.asked.get(&namespace.namespace.name).into_iter().flatten();
-        self.accepted.compiled.params(&namespace.namespace, asked.map(|one| &one.request), now)
+    pub fn params(&self, namespace: &Namespace, now: Timestamp) -> Option<ToolSecurityParams> {
+        let asked = self.asked.get(&namespace.name).into_iter().flatten();
+        self.accepted.compiled.params(namespace, asked.map(|one| &one.request), now)
     }
 }
 

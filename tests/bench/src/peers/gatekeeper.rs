@@ -51,8 +51,13 @@ pub(crate) fn webhook(cluster: &Cluster, directory: &Path, selected: &str) -> Re
 
 /// Starts it to generate policies for the API server, without a webhook.
 pub(crate) fn generator(cluster: &Cluster, directory: &Path, _: &str) -> Result<Engine> {
-    // The scope would be that of a webhook.
-    let own = ["--operation=generate", "--sync-vap-enforcement-scope=false", "--default-wait-for-vapb-generation=1"];
+    // As in its chart it audits, too, or it refuses to start; it does so never. The scope would be that of a webhook.
+    let own = [
+        "--operation=audit",
+        "--audit-interval=0",
+        "--sync-vap-enforcement-scope=false",
+        "--default-wait-for-vapb-generation=1",
+    ];
     Ok(start(cluster, directory, &own)?.0)
 }
 
@@ -73,7 +78,9 @@ fn start(cluster: &Cluster, directory: &Path, own: &[&str]) -> Result<(Engine, u
         .arg(format!("--health-addr=127.0.0.1:{health}"))
         .arg(format!("--prometheus-port={metrics}"))
         .args([format!("--cert-dir={}", certificates.display()), "--disable-cert-rotation".to_owned()])
-        .args(["--debug-use-fake-pod", "--operation=status", "--exempt-namespace=gatekeeper-system"])
+        // The definitions of the constraints' kinds are generated, too.
+        .args(["--operation=generate", "--operation=status"])
+        .args(["--debug-use-fake-pod", "--exempt-namespace=gatekeeper-system"])
         .args(own)
         .env("POD_NAMESPACE", NAMESPACE)
         .env("POD_NAME", "no-pod");
