@@ -170,8 +170,10 @@ fn in_cel(namespace: &str, generate: bool) -> Result<Vec<Json>> {
 fn constraint(kind: &str, selects: &Json, parameters: &Json) -> Json {
     let mut matches = json!({"kinds": [{"apiGroups": [""], "kinds": ["Pod"]}]});
     pod::merge(&mut matches, selects);
-    json!({
-        "apiVersion": CONSTRAINT, "kind": kind, "metadata": {"name": "tools"},
-        "spec": {"match": matches, "parameters": parameters},
-    })
+    let mut spec = json!({"match": matches});
+    // A kind without parameters has no field for them.
+    if *parameters != json!({}) {
+        spec["parameters"] = parameters.clone();
+    }
+    json!({"apiVersion": CONSTRAINT, "kind": kind, "metadata": {"name": "tools"}, "spec": spec})
 }
