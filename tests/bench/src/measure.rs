@@ -48,11 +48,16 @@ pub(crate) struct Beside {
 /// How many requests are under way at a time.
 const AT_ONCE: usize = 2;
 
+/// For how long the API server's CPU is watched to see whether it is at rest, and how long that may take.
+const PAUSE: Duration = Duration::from_secs(3);
+const SETTLE_LIMIT: Duration = Duration::from_mins(2);
+
 /// Measures all arms.
 pub(crate) async fn run(cluster: &Cluster, arms: &[Arm], plan: Plan) -> Result<Vec<Figures>> {
     for arm in arms {
         prepare(cluster, arm).await?;
     }
+    settle(cluster).await?;
     let mut all: Vec<_> = arms
         .iter()
         .map(|arm| Figures {
@@ -156,6 +161,19 @@ async fn prepare(cluster: &Cluster, arm: &Arm) -> Result<()> {
         // Policies are in force one after another.
         tokio::time::sleep(Duration::from_secs(3)).await;
     }
+    Ok(())
+}
+
+/// Waits until the API server has little to do: after each definition of a kind it makes its OpenAPI documents anew.
+async fn settle(cluster: &Cluster) -> Result<()> {
+    for _ in 0..SETTLE_LIMIT.as_secs() / PAUSE.as_secs() {
+        let before = cluster.apiserver_cpu()?;
+        tokio::time::sleep(PAUSE).await;
+        if cluster.apiserver_cpu()?.saturating_sub(before) < PAUSE / 20 {
+            return Ok(());
+        }
+    }
+    println!("==> the API server does not come to rest: its figures have in them what it does besides");
     Ok(())
 }
 
