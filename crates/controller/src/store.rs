@@ -259,7 +259,7 @@ impl Store {
                 Ok(params) => (params.metadata, Some(params.spec)),
                 Err(invalid) => (invalid.metadata, None),
             };
-            params_row(&meta, spec)
+            params_row(&meta, spec.as_ref())
         });
         for change in &changes {
             inner.params_changed(&change.key);
@@ -295,8 +295,8 @@ impl Store {
     }
 
     /// Parameters were written. The answer has their new state.
-    pub fn wrote_params(&self, params: ToolSecurityParams) {
-        let (key, version, value) = params_row(&params.metadata, Some(params.spec));
+    pub fn wrote_params(&self, params: &ToolSecurityParams) {
+        let (key, version, value) = params_row(&params.metadata, Some(&params.spec));
         let mut inner = self.lock();
         inner.params_changed(&key);
         inner.params.set(key, version, value);
@@ -399,10 +399,10 @@ fn namespace(meta: ObjectMeta) -> ObservedNamespace {
 
 type ParamsRow = ((String, String), u64, Arc<ObservedParams>);
 
-fn params_row(meta: &ObjectMeta, spec: Option<ToolSecurityParamsSpec>) -> ParamsRow {
+fn params_row(meta: &ObjectMeta, spec: Option<&ToolSecurityParamsSpec>) -> ParamsRow {
     let (name, version) = identity(meta);
     let key = (name, meta.namespace.clone().unwrap_or_default());
-    (key, version, Arc::new(ObservedParams { spec: spec.as_ref().map(Packed::new) }))
+    (key, version, Arc::new(ObservedParams { spec: spec.map(Packed::new) }))
 }
 
 fn policy_row(mut policy: ValidatingAdmissionPolicy) -> (String, u64, Arc<ValidatingAdmissionPolicy>) {

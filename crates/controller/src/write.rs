@@ -82,7 +82,7 @@ async fn write_one(cx: &Context, profile: &str, namespace: &str, write: &Write) 
         let note = format!("all pods are denied: {problem}");
         cx.events.params(&written.metadata, EventType::Warning, "ParameterInvalid", &note);
     }
-    cx.store.wrote_params(written);
+    cx.store.wrote_params(&written);
     Ok(())
 }
 
