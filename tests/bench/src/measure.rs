@@ -164,7 +164,7 @@ async fn prepare(cluster: &Cluster, arm: &Arm) -> Result<()> {
     Ok(())
 }
 
-/// Waits until the API server has little to do: after each definition of a kind it makes its OpenAPI documents anew.
+/// Waits until the API server has little to do: after each definition of a kind it makes its `OpenAPI` documents anew.
 async fn settle(cluster: &Cluster) -> Result<()> {
     for _ in 0..SETTLE_LIMIT.as_secs() / PAUSE.as_secs() {
         let before = cluster.apiserver_cpu()?;
