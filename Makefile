@@ -464,6 +464,11 @@ bench-namespaces: controlplane ## Measure what namespaces cost, by a profile and
 	cargo build -p palisade-bench
 	$(TARGET)/debug/palisade-bench --namespaces $(NAMESPACES_MEASURED)
 
+.PHONY: bench-curves
+bench-curves: controlplane ## Measure what containers, profiles and edits cost
+	cargo build -p palisade-bench
+	$(TARGET)/debug/palisade-bench --containers 1,2,5,10,20 --profiles 1,2,5,10 --edits 10,1000,3500
+
 .PHONY: bench-eval
 bench-eval: PROFILE := release
 bench-eval: ## Measure palisade eval against starting a control plane and asking it

@@ -19,7 +19,7 @@ use std::{error::Error, path::PathBuf, process::ExitCode};
 use clap::Parser;
 use palisade_tests::Cluster;
 
-use curve::Way;
+use curve::{containers, edits, namespaces::Way, profiles};
 use measure::Plan;
 
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
@@ -48,6 +48,15 @@ struct Arguments {
     /// Measure more namespaces than this by the profile only.
     #[arg(long, default_value_t = 1000)]
     policies: u32,
+    /// Measure pods with these numbers of containers instead.
+    #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=1000))]
+    containers: Vec<u32>,
+    /// Measure these numbers of profiles that select the same namespace instead, the smallest first.
+    #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=100))]
+    profiles: Vec<u32>,
+    /// Edit a constant, an annotation and a parameter with these numbers of namespaces instead.
+    #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    edits: Vec<u32>,
     /// Write the figures to this file, as JSON.
     #[arg(long)]
     json: Option<PathBuf>,
@@ -80,8 +89,9 @@ async fn main() -> ExitCode {
 }
 
 async fn run(arguments: &Arguments) -> Result<ExitCode> {
-    if !arguments.namespaces.is_empty() {
-        return namespaces(arguments).await;
+    let curves = [&arguments.namespaces, &arguments.containers, &arguments.profiles, &arguments.edits];
+    if curves.iter().any(|counts| !counts.is_empty()) {
+        return self::curves(arguments).await;
     }
     let plan = Plan { rounds: arguments.rounds, requests: arguments.requests };
     let only = Only(arguments.only.clone());
@@ -118,17 +128,40 @@ async fn run(arguments: &Arguments) -> Result<ExitCode> {
     Ok(if beyond.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-async fn namespaces(arguments: &Arguments) -> Result<ExitCode> {
+async fn curves(arguments: &Arguments) -> Result<ExitCode> {
     let mut points = Vec::new();
     for count in &arguments.namespaces {
-        points.push(curve::measure(Way::Profile, *count).await?);
+        points.push(curve::namespaces::measure(Way::Profile, *count).await?);
         if *count <= arguments.policies {
-            points.push(curve::measure(Way::PolicyEach, *count).await?);
+            points.push(curve::namespaces::measure(Way::PolicyEach, *count).await?);
         }
     }
-    println!("\n{}", curve::table(&points));
+    let mut of_containers = vec![];
+    if !arguments.containers.is_empty() {
+        of_containers = containers::measure(&arguments.containers).await?;
+    }
+    let mut of_profiles = vec![];
+    if !arguments.profiles.is_empty() {
+        of_profiles = profiles::measure(&arguments.profiles).await?;
+    }
+    let mut of_edits = vec![];
+    for count in &arguments.edits {
+        of_edits.extend(edits::measure(*count).await?);
+    }
+    let tables = [
+        (!points.is_empty()).then(|| curve::namespaces::table(&points)),
+        (!of_containers.is_empty()).then(|| containers::table(&of_containers)),
+        (!of_profiles.is_empty()).then(|| profiles::table(&of_profiles)),
+        (!of_edits.is_empty()).then(|| edits::table(&of_edits)),
+    ];
+    for table in tables.into_iter().flatten() {
+        println!("\n{table}");
+    }
     if let Some(path) = &arguments.json {
-        std::fs::write(path, serde_json::to_string_pretty(&points)? + "\n")?;
+        let all = serde_json::json!({
+            "namespaces": points, "containers": of_containers, "profiles": of_profiles, "edits": of_edits,
+        });
+        std::fs::write(path, serde_json::to_string_pretty(&all)? + "\n")?;
     }
     Ok(ExitCode::SUCCESS)
 }
