@@ -28,10 +28,10 @@ type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 #[derive(Parser)]
 struct Arguments {
     /// How often all ways take turns.
-    #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..=100))]
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
     rounds: u32,
-    /// How many requests each way gets in a round.
-    #[arg(long, default_value_t = 250, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    /// How many requests each way gets in a round: enough for several garbage collections, or else one more or less decides.
+    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     requests: u32,
     /// Measure only the ways whose name has one of these texts in it, and what they are compared with.
     #[arg(long, value_delimiter = ',')]
