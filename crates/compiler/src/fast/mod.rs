@@ -53,6 +53,9 @@ pub const MAY_VIOLATE: &str = "may-violate";
 /// cost more.
 const BUDGET: u64 = 1_000_000;
 
+/// The longest list that is looped over within another loop: the first of these with which the test is within the budget.
+const WITHIN: [u64; 4] = [32, 24, 20, 16];
+
 /// The match condition of a policy with these variables; `None` if it finds no sufficient condition.
 pub(crate) fn match_condition(shape: Shape, judging: &Judging<'_>, variables: &[Variable]) -> Option<MatchCondition> {
     let mut definitions = BTreeMap::new();
@@ -70,20 +73,7 @@ pub(crate) fn match_condition(shape: Shape, judging: &Judging<'_>, variables: &[
         definitions.insert("template", ident(TEMPLATE));
         definitions.insert("spec", select(ident(TEMPLATE), "spec"));
     }
-    let cases = Cases::new(&definitions, shape, &["os", "hostUsers"]);
-    let for_customs = Cases::new(&definitions, shape, &[]);
-    let mut tests = Vec::new();
-    if definitions.contains_key("withinBounds") {
-        tests.push(cases.holds(definitions.get("withinBounds")?, true, &Scope::default()));
-    }
-    for finding in judging.rules.iter().flat_map(|one| &one.rule.findings) {
-        tests.push(clean(&cases, finding)?);
-    }
-    tests.extend(judging.customs.iter().map(|custom| complies(&for_customs, custom)).collect::<Option<Vec<_>>>()?);
-    let test = simplified(Test::All(tests));
-    if test == Test::Const(false) || test.cost() > BUDGET {
-        return None;
-    }
+    let (test, assumed) = WITHIN.into_iter().find_map(|within| complying(shape, judging, &definitions, within))?;
     let mut sufficient = test.node();
     if let Some(template) = template {
         // One binding, whatever reads it.
@@ -99,8 +89,7 @@ pub(crate) fn match_condition(shape: Shape, judging: &Judging<'_>, variables: &[
             call("_!=_", vec![params, node(Expr::Literal(Literal::Null))]),
             call("_==_", vec![problem, literal::string("")]),
         ];
-        conditions.extend(cases.assumed.take());
-        conditions.extend(for_customs.assumed.take());
+        conditions.extend(assumed);
         conditions.push(sufficient);
         sufficient = all_of(conditions);
     }
@@ -108,6 +97,29 @@ pub(crate) fn match_condition(shape: Shape, judging: &Judging<'_>, variables: &[
     let condition = call("!_", vec![chain("_||_", vec![exempt, sufficient])]);
     let about = "what surely violates nothing is not judged: docs/adr/0033-complying-requests-leave-early.md";
     Some(MatchCondition { name: MAY_VIOLATE.to_owned(), expression: judging.writing.tree(about, &condition)? })
+}
+
+/// A test that holds only where no check finds anything, and what it assumes to be there; `None` if there is none within the
+/// budget.
+fn complying(
+    shape: Shape,
+    judging: &Judging<'_>,
+    definitions: &BTreeMap<&str, Node>,
+    within: u64,
+) -> Option<(Test, Vec<Node>)> {
+    let cases = Cases::new(definitions, shape, &["os", "hostUsers"], within);
+    let for_customs = Cases::new(definitions, shape, &[], within);
+    let mut tests = Vec::new();
+    if let Some(bounds) = definitions.get("withinBounds") {
+        tests.push(cases.holds(bounds, true, &Scope::default()));
+    }
+    for finding in judging.rules.iter().flat_map(|one| &one.rule.findings) {
+        tests.push(clean(&cases, finding)?);
+    }
+    tests.extend(judging.customs.iter().map(|custom| complies(&for_customs, custom)).collect::<Option<Vec<_>>>()?);
+    let test = simplified(Test::All(tests));
+    let assumed = cases.assumed.take().into_iter().chain(for_customs.assumed.take()).collect();
+    (test != Test::Const(false) && test.cost() <= BUDGET).then_some((test, assumed))
 }
 
 /// CEL of type bool that is true only of a new pod that a mutation does not change: its operations (CEL of type list,
@@ -125,19 +137,18 @@ pub(crate) fn sufficient(condition: &str) -> Option<Node> {
 }
 
 /// A test of a pod, without parameters.
-fn of_pod(
-    text: &str,
-    variables: &[(&str, &str, String)],
-    test: impl FnOnce(&Cases<'_>, &Node) -> Test,
-) -> Option<Node> {
+fn of_pod(text: &str, variables: &[(&str, &str, String)], test: impl Fn(&Cases<'_>, &Node) -> Test) -> Option<Node> {
     let mut definitions = BTreeMap::new();
     for (name, _, lowered) in variables {
         definitions.insert(*name, parse_unexpanded(lowered, SYNTAX).ok()?.root);
     }
-    let mut cases = Cases::new(&definitions, Shape::Pods, &["os"]);
-    cases.parameters = false;
-    let test = simplified(test(&cases, &parse_unexpanded(text, SYNTAX).ok()?.root));
-    (test != Test::Const(false) && test.cost() <= BUDGET).then(|| test.node())
+    let root = parse_unexpanded(text, SYNTAX).ok()?.root;
+    WITHIN.into_iter().find_map(|within| {
+        let mut cases = Cases::new(&definitions, Shape::Pods, &["os"], within);
+        cases.parameters = false;
+        let test = simplified(test(&cases, &root));
+        (test != Test::Const(false) && test.cost() <= BUDGET).then(|| test.node())
+    })
 }
 
 fn all_of(conditions: Vec<Node>) -> Node {

@@ -15,10 +15,10 @@ use crate::{
     tree::{call, ident, literal, looping, node, variable},
 };
 
-/// The longest list that the fast path loops over, and the longest within another loop. The full expressions judge
+/// The longest list that the fast path loops over, and the longest within two other loops. The full expressions judge
 /// longer lists, which the pods of most tenants do not have.
 const LONGEST: u64 = 32;
-const LONGEST_WITHIN: u64 = 16;
+const LONGEST_INNERMOST: u64 = 16;
 
 /// The most fields that an object in a pod has set: a volume has its name and one source.
 const FIELDS: u64 = 4;
@@ -185,7 +185,11 @@ impl Cases<'_> {
     fn longest(&self) -> u64 {
         let items = self.items.borrow();
         let around = items.iter().filter(|(item, _)| !is_lists(item)).count();
-        if around == 0 { LONGEST } else { LONGEST_WITHIN }
+        match around {
+            0 => LONGEST,
+            1 => self.within,
+            _ => LONGEST_INNERMOST,
+        }
     }
 
     /// A name for the elements of a list.

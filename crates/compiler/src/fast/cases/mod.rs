@@ -74,6 +74,8 @@ pub(super) struct Cases<'a> {
     pub parameters: bool,
     /// Atoms without which no test holds.
     pub assumed: RefCell<Vec<Node>>,
+    /// The longest list that is looped over within another loop.
+    within: u64,
     /// The elements of the enclosing loops, and their lists.
     items: RefCell<Vec<(Arc<str>, Node)>>,
     steps: Cell<usize>,
@@ -83,8 +85,8 @@ pub(super) struct Cases<'a> {
 
 impl<'a> Cases<'a> {
     /// Of an object that is a pod, or whose pod template a loop names [`TEMPLATE`](crate::tree::TEMPLATE); which of the
-    /// fields of the pod's spec are not looked at.
-    pub fn new(definitions: &'a BTreeMap<&'a str, Node>, shape: Shape, ignored: &[&str]) -> Self {
+    /// fields of the pod's spec are not looked at; the longest list that is looped over within another loop.
+    pub fn new(definitions: &'a BTreeMap<&'a str, Node>, shape: Shape, ignored: &[&str], within: u64) -> Self {
         let pod = match shape {
             Shape::Pods => ident("object"),
             Shape::Workloads => ident(TEMPLATE),
@@ -100,6 +102,7 @@ impl<'a> Cases<'a> {
             ignored: ignored.iter().map(|field| select(spec.clone(), field)).collect(),
             parameters: true,
             assumed: RefCell::default(),
+            within,
             items: RefCell::default(),
             steps: Cell::new(0),
             gave_up: Cell::new(false),
