@@ -12,9 +12,9 @@ use serde_json::{Value as Json, json};
 use super::{LIMIT, TENANCY, create_namespaces, name, seconds, uid};
 use crate::Result;
 
-/// An edit is over when nothing was written for so long: a policy is asked for its verdict on each API server before
-/// the next step begins.
-const QUIET: Duration = Duration::from_secs(8);
+/// An edit is over when nothing was written for so long: what a former policy reads stays in the parameters for a while
+/// (`LINGER` in the controller).
+const QUIET: Duration = Duration::from_secs(45);
 const PAUSE: Duration = Duration::from_millis(100);
 /// What the controller writes for an edit. Statuses of profiles are not counted.
 const WRITTEN: [&str; 3] = ["toolsecurityparams", "validatingadmissionpolicies", "validatingadmissionpolicybindings"];
