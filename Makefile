@@ -1,8 +1,10 @@
 # What is done with this project. `make` lists it.
 
 NAMESPACES ?= 20
-# The Cargo profile of the demo. dev builds in half the time of release, and the tests share it.
-PROFILE ?= dev
+# The Cargo profile of the demo: what builds soonest.
+PROFILE ?= demo
+# As the control plane is built (tests/controlplane/src/build.rs), whose compiled packages are used again then.
+GO_BUILD := -trimpath -gcflags=all=-dwarf=false
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 BIN = $(TARGET)/$(PROFILE:dev=debug)
@@ -83,7 +85,7 @@ deny: ## Check what the dependencies are: licences, bans, sources
 .PHONY: test
 test: ## Run the demo and all tests, on a real API server (needs Rust and Go)
 	$(MAKE) --jobs=2 test-control-plane test-binaries
-	$(BIN)/palisade-demo --once
+	$(TARGET)/debug/palisade-demo --once
 	@echo 'The scenarios run beside all other tests. What each prints is shown when it has ended.'
 	$(MAKE) --jobs=2 --output-sync=target test-scenarios test-others
 
@@ -120,7 +122,7 @@ test-others:
 
 .PHONY: kstatus
 kstatus: export CGO_ENABLED = 0
-kstatus: export GOFLAGS += -trimpath
+kstatus: export GOFLAGS += $(GO_BUILD)
 # It reads files of the project, of which Go's cache of results knows nothing.
 kstatus: ## Read the conditions of profiles as Flux and Argo CD do
 	cd tests/kstatus && go vet . && go test -count=1 .
@@ -217,7 +219,7 @@ HELM = $(abspath $(CACHE)/helm/$(HELM_VERSION)/helm)
 
 .PHONY: helm-program
 helm-program: export CGO_ENABLED = 0
-helm-program: export GOFLAGS += -trimpath
+helm-program: export GOFLAGS += $(GO_BUILD)
 helm-program: ## Build helm from its module
 	cd tests/helm && go build -ldflags '-s -w -X helm.sh/helm/v4/internal/version.version=$(HELM_VERSION)' -o $(HELM) helm.sh/helm/v4/cmd/helm
 
@@ -287,9 +289,8 @@ compare: ## Compare the answers of another version's policies: WITH=path/of/its/
 
 # 1.36 comes first: the golden files of the others are what differs from it.
 MINORS ?= 1.36 1.33 1.34 1.35 1.37
-# Built like the control plane, whose compiled packages these then are.
 oracle oracle-check: export CGO_ENABLED = 0
-oracle oracle-check: export GOFLAGS += -trimpath
+oracle oracle-check: export GOFLAGS += $(GO_BUILD)
 # $(1) a minor, $(2) where golden/ is written, $(3) where the schemas are written, $(4) the types, $(5) the objects,
 # $(6) what is said of definitions and their rules, $(7) the admission plugins, $(8) what is said of objects with one change
 # each; in $(2) is also yaml/, of one minor, for kubectl is of none
@@ -381,7 +382,7 @@ bench-cel: oracle-program ## Measure both with the same expressions
 
 .PHONY: oracle-program
 oracle-program: export CGO_ENABLED = 0
-oracle-program: export GOFLAGS += -trimpath
+oracle-program: export GOFLAGS += $(GO_BUILD)
 oracle-program:
 	cd tests/oracle && $(call oracle_build,1.36)
 
@@ -411,12 +412,23 @@ controlplane-program:
 .PHONY: demo
 demo: ## Show it on a control plane of its own: NAMESPACES=20, ONCE=1 to end by itself
 	@echo 'Go builds the control plane and Cargo builds Palisade, side by side: some minutes the first time, then seconds.'
-	@$(MAKE) --no-print-directory --jobs=2 controlplane demo-binaries
+	@$(MAKE) --no-print-directory --jobs=2 demo-control-plane demo-binaries
 	$(BIN)/palisade-demo --namespaces $(NAMESPACES) $(if $(ONCE),--once)
 
+DEMO_BUILD = cargo build --profile $(PROFILE) -p palisade-controller -p palisade-controlplane -p palisade-demo
+
+.PHONY: demo-control-plane
+demo-control-plane: demo-control-plane-program
+	$(BIN)/controlplane build
+
+# First, and by itself: Go needs it, and it must not hold Cargo's lock while Go builds.
+.PHONY: demo-control-plane-program
+demo-control-plane-program:
+	$(DEMO_BUILD) --bin controlplane
+
 .PHONY: demo-binaries
-demo-binaries: controlplane-program
-	cargo build --profile $(PROFILE) -p palisade-controller -p palisade-demo
+demo-binaries: demo-control-plane-program
+	$(DEMO_BUILD) --bins
 
 .PHONY: bench
 bench: controlplane peers ## Measure what a request costs the API server, judged in each of several ways, and by peers
@@ -429,7 +441,7 @@ PEERS := $(CACHE)/peers
 # What cannot be built here, the benchmark passes by and says so.
 .PHONY: peers
 peers: export CGO_ENABLED = 0
-peers: export GOFLAGS += -trimpath
+peers: export GOFLAGS += $(GO_BUILD)
 peers: ## Build the engines that `bench` compares with, from their modules
 	@for peer in kyverno gatekeeper; do \
 		$(MAKE) --no-print-directory peer-$$peer || echo "$$peer could not be built, and is not measured" >&2; done
@@ -477,7 +489,7 @@ bench-eval: ## Measure palisade eval against starting a control plane and asking
 
 .PHONY: bench-webhook
 bench-webhook: export CGO_ENABLED = 0
-bench-webhook: export GOFLAGS += -trimpath
+bench-webhook: export GOFLAGS += $(GO_BUILD)
 bench-webhook: ## Measure the webhook against one on controller-runtime and against Kyverno, at 500 requests a second
 	cargo build --release -p palisade-controller -p palisade-webhook -p palisade-demo
 	cd tests/webhook-bench && go vet . && go build -o $(CACHE)/webhook-bench .

@@ -10,7 +10,7 @@ use std::{
 };
 
 use libtest_mimic::{Arguments, Trial};
-use palisade_controlplane::ControlPlane;
+use palisade_controlplane::{ControlPlane, build::COMPILER_FLAGS};
 use palisade_tests::{Cluster, TestResult, ensure, root};
 use tokio::runtime::Runtime;
 
@@ -43,7 +43,7 @@ async fn the_suite_of_the_standards_passes() -> TestResult {
 fn build() -> Result<PathBuf, String> {
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("conformance.test");
     let output = Command::new("go")
-        .args(["test", "-c", "-trimpath", "-mod=readonly", "-o"])
+        .args(["test", "-c", "-trimpath", COMPILER_FLAGS, "-mod=readonly", "-o"])
         .arg(&program)
         .arg(".")
         .current_dir(root().join("tests/conformance"))
