@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use futures::{StreamExt, stream};
 use palisade_tests::{Cluster, cpu_of, dry_run_answer, eventually, memory_of};
+use serde::Serialize;
 use serde_json::{Value as Json, json};
 
 use crate::{
@@ -34,6 +35,18 @@ pub(crate) struct Figures {
     pub latencies: Vec<Duration>,
     /// What it is compared with, measured next to it in the same round.
     pub beside: Option<Beside>,
+    /// What was applied for it; none if nothing was.
+    pub applied: Option<Applied>,
+}
+
+/// What was applied, so that requests are judged in this way.
+#[derive(Clone, Copy, Serialize)]
+pub(crate) struct Applied {
+    pub objects: usize,
+    /// Their bytes as JSON.
+    pub bytes: usize,
+    /// From the first of them until all verdicts are right. A process beside the API server runs by then.
+    pub seconds: f64,
 }
 
 /// The turns of an arm that another one is compared with, each right before or after a turn of that one.
@@ -54,13 +67,15 @@ const SETTLE_LIMIT: Duration = Duration::from_mins(2);
 
 /// Measures all arms.
 pub(crate) async fn run(cluster: &Cluster, arms: &[Arm], plan: Plan) -> Result<Vec<Figures>> {
+    let mut applied = vec![];
     for arm in arms {
-        prepare(cluster, arm).await?;
+        applied.push(prepare(cluster, arm).await?);
     }
     settle(cluster).await?;
     let mut all: Vec<_> = arms
         .iter()
-        .map(|arm| Figures {
+        .zip(applied)
+        .map(|(arm, applied)| Figures {
             name: arm.name.clone(),
             about: arm.about.clone(),
             multiple_of: arm.multiple_of,
@@ -69,6 +84,7 @@ pub(crate) async fn run(cluster: &Cluster, arms: &[Arm], plan: Plan) -> Result<V
             memory: (0, None),
             latencies: vec![],
             beside: arm.against.map(|_| Beside::default()),
+            applied,
         })
         .collect();
     // Once without counting: connections, caches.
@@ -112,7 +128,7 @@ struct Spent {
 }
 
 /// Makes the arm's namespace and all that is in force there, and waits until it is.
-async fn prepare(cluster: &Cluster, arm: &Arm) -> Result<()> {
+async fn prepare(cluster: &Cluster, arm: &Arm) -> Result<Option<Applied>> {
     println!("==> {}: {}", arm.name, arm.about);
     cluster.create_namespace(&arm.name, &arm.labels, &json!({"toolforge.org/uid": UID.to_string()})).await?;
     // The controller manager makes it a moment later.
@@ -122,6 +138,7 @@ async fn prepare(cluster: &Cluster, arm: &Arm) -> Result<()> {
         let (version, kind) = path.rsplit_once('/').ok_or("a path")?;
         cluster.answer_to("POST", &format!("/{version}/namespaces/{}/{kind}", arm.name), object).await?;
     }
+    let start = Instant::now();
     for object in &arm.objects {
         // What checks a peer's policies may not listen yet, and definitions of kinds come later.
         eventually("an object to be accepted", || async {
@@ -157,11 +174,15 @@ async fn prepare(cluster: &Cluster, arm: &Arm) -> Result<()> {
         }
     })
     .await?;
-    if !arm.objects.is_empty() {
-        // Policies are in force one after another.
-        tokio::time::sleep(Duration::from_secs(3)).await;
+    if arm.objects.is_empty() {
+        return Ok(None);
     }
-    Ok(())
+    let seconds = start.elapsed().as_secs_f64();
+    // Policies are in force one after another.
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let objects = arm.objects.iter().map(|object| object["items"].as_array().map_or(1, Vec::len)).sum();
+    let bytes = arm.objects.iter().map(|object| object.to_string().len()).sum();
+    Ok(Some(Applied { objects, bytes, seconds: (seconds * 10.0).round() / 10.0 }))
 }
 
 /// Waits until the API server has little to do: after each definition of a kind it makes its `OpenAPI` documents anew.

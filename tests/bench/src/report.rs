@@ -4,7 +4,10 @@ use std::{fmt::Write as _, iter, time::Duration};
 
 use serde::Serialize;
 
-use crate::{Result, measure::Figures};
+use crate::{
+    Result,
+    measure::{Applied, Figures},
+};
 
 /// The reported figures of an arm.
 #[derive(Serialize)]
@@ -32,6 +35,9 @@ pub(crate) struct Row<'a> {
     /// Those of the process beside it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub engine_memory: Option<u64>,
+    /// What was applied for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub applied: Option<Applied>,
 }
 
 /// The rows, in the order of the arms.
@@ -54,6 +60,7 @@ pub(crate) fn rows(all: &[Figures]) -> Vec<Row<'_>> {
                 p99_ratio: beside.map(|beside| p99 / percentile(&beside.latencies, 99).max(1e-9)),
                 memory: figures.memory.0 >> 20,
                 engine_memory: figures.memory.1.map(|bytes| bytes >> 20),
+                applied: figures.applied,
             }
         })
         .collect()
@@ -98,11 +105,14 @@ fn percentile(sorted: &[Duration], percent: usize) -> f64 {
 pub(crate) fn table(all: &[Figures]) -> String {
     let peers = all.iter().any(|figures| figures.engine.is_some());
     let (titles, line) = if peers {
-        (" of an engine | ratio | times Palisade | p50 | p99 | ratio | memory | of an engine |", "---|---|---|")
+        (
+            " of an engine | ratio | times Palisade | p50 | p99 | ratio | memory | of an engine | objects | in force |",
+            "---|---|---|",
+        )
     } else {
-        (" ratio | p50 | p99 | ratio | memory |", "")
+        (" ratio | p50 | p99 | ratio | memory | objects | in force |", "")
     };
-    let mut out = format!("| | CPU of a request |{titles}\n|---|---|---|---|---|---|---|{line}\n");
+    let mut out = format!("| | CPU of a request |{titles}\n|---|---|---|---|---|---|---|---|---|{line}\n");
     let bold = |spread: Option<[f64; 3]>| {
         spread.map_or_else(String::new, |[ratio, least, most]| format!("**{ratio:.2}** ({least:.2} to {most:.2})"))
     };
@@ -122,7 +132,10 @@ pub(crate) fn table(all: &[Figures]) -> String {
         if peers {
             let _ = write!(out, " {} |", row.engine_memory.map(|memory| format!("{memory} MB")).unwrap_or_default());
         }
-        out.push('\n');
+        let applied = row.applied.map(|Applied { objects, bytes, seconds }| {
+            format!("{objects}, {} KB | {seconds:.1} s |", bytes.div_ceil(1000))
+        });
+        let _ = writeln!(out, " {}", applied.unwrap_or_else(|| "| |".to_owned()));
     }
     out
 }
