@@ -272,8 +272,8 @@ mutants: ## Break the code of the fast path, one place at a time: some test must
 	$(CARGO_MUTANTS) mutants --sharding round-robin --shard $(SHARD) --output $(TARGET)/mutants
 
 .PHONY: properties
-properties: ## Judge random pods by random profiles: CASES=3000, others each time
-	PROPTEST_CASES=$(CASES) cargo test --workspace --test properties -- --nocapture
+properties: ## Judge random pods by random profiles: CASES=3000, others each time; ONLY=early is a part
+	PROPTEST_CASES=$(CASES) cargo test --workspace --test properties -- $(ONLY) --nocapture
 
 WITH ?= $(error WITH names the palisade of another version)
 # Settings that it does not know, as scheduling.schedulers,images.redirect.

@@ -1,0 +1,59 @@
+//! The fast path over many pods by each profile: compiling takes hundreds of times as long as judging.
+
+use std::cell::Cell;
+
+use palisade_api::{Level, catalogue, names::Shape};
+use palisade_apiserver::admission::Operation;
+use palisade_gate::{Decision, ValidationRequest, Validator};
+use palisade_objects::workload::WORKLOADS;
+use proptest::prelude::*;
+use serde_json::json;
+
+use crate::{compile, pods, runner, settings, values, yaml};
+
+/// How many pods are judged by a profile.
+const PODS: usize = 100;
+
+/// What the match condition excludes violates nothing, and it never fails: [`Validator::judge`] returns an error
+/// otherwise. Each pod is created and updated, by itself and in a workload.
+#[test]
+fn what_leaves_early_violates_nothing() {
+    let pod = (pods::shape(), prop::bool::weighted(0.8), prop::collection::vec(pods::change(catalogue::ALL), 0..4));
+    let cases = (settings::settings(), prop::collection::vec(pod, PODS), prop::bool::weighted(0.2));
+    let [early, denied, judged] = [(); 3].map(|()| Cell::new(0));
+    let outcome = runner(5).run(&cases, |(settings, pods, restricted)| {
+        let level = if restricted { Level::Restricted } else { Level::Privileged };
+        let compiled = compile(&settings, level);
+        let params = compiled.probes.params.as_ref().map(|params| json!({"spec": params}));
+        let policies = Shape::ALL.map(|shape| Validator::new(&compiled.bundle.pair(shape).unwrap().policy).unwrap());
+        for (shape, complying, changes) in pods {
+            let mut pod = if complying { shape.complying(&settings, &values()) } else { shape.bare() };
+            for change in &changes {
+                change.apply(&mut pod);
+            }
+            for (shape, policy) in Shape::ALL.into_iter().zip(&policies) {
+                let (kind, object) = match shape {
+                    Shape::Pods => ("Pod", pod.clone()),
+                    Shape::Workloads => (WORKLOADS[0].kind, WORKLOADS[0].around("random", &pod)),
+                };
+                let mut older = object.clone();
+                older["spec"]["older"] = true.into();
+                let create = ValidationRequest { params: params.as_ref(), ..ValidationRequest::create(kind, &object) };
+                let update = ValidationRequest { operation: Operation::Update, old_object: &older, ..create.clone() };
+                for request in [create, update] {
+                    let judgement = policy.judge(&request);
+                    let judgement = judgement
+                        .map_err(|error| TestCaseError::fail(format!("{error:?}\n{object}\n{}", yaml(&settings))))?;
+                    judged.set(judged.get() + 1);
+                    early.set(early.get() + usize::from(!judgement.matched));
+                    denied.set(denied.get() + usize::from(judgement.decision != Decision::Admit));
+                }
+            }
+        }
+        Ok(())
+    });
+    outcome.unwrap_or_else(|error| panic!("{error}"));
+    let [early, denied, judged] = [early, denied, judged].map(Cell::into_inner);
+    println!("{judged} requests: {early} left early, {denied} denied");
+    assert!(early > 0 && denied > 0, "{judged} requests: {early} left early, {denied} denied");
+}
