@@ -479,7 +479,7 @@ bench-namespaces: controlplane ## Measure what namespaces cost, by a profile and
 .PHONY: bench-curves
 bench-curves: controlplane ## Measure what containers, profiles and edits cost
 	cargo build -p palisade-bench
-	$(TARGET)/debug/palisade-bench --containers 1,2,5,10,20 --profiles 1,2,5,10 --edits 10,1000,3500
+	$(TARGET)/debug/palisade-bench --containers 1,2,5,10,16,20 --profiles 1,2,5,10 --edits 10,1000,3500
 
 .PHONY: bench-eval
 bench-eval: PROFILE := release

@@ -42,6 +42,7 @@ pub(crate) struct Figures {
 /// What was applied, so that requests are judged in this way.
 #[derive(Clone, Copy, Serialize)]
 pub(crate) struct Applied {
+    /// The objects as they are applied, not what a controller makes of them.
     pub objects: usize,
     /// Their bytes as JSON.
     pub bytes: usize,

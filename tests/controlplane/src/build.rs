@@ -261,6 +261,12 @@ mod tests {
     }
 
     #[test]
+    fn the_makefile_compiles_go_with_the_same_flags() {
+        let makefile = include_str!("../../../Makefile");
+        assert!(makefile.contains(&format!("\nGO_BUILD := -trimpath {COMPILER_FLAGS}\n")));
+    }
+
+    #[test]
     fn digest_depends_on_the_go_version() {
         assert_eq!(digest("go1.26.8"), digest("go1.26.8"));
         assert_ne!(digest("go1.26.8"), digest("go1.26.9"));

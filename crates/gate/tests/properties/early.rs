@@ -1,4 +1,4 @@
-//! The fast path over many pods by each profile: compiling takes hundreds of times as long as judging.
+//! The fast path over many pods by each profile, which takes much longer to compile than a pod to judge.
 
 use std::cell::Cell;
 
