@@ -6,7 +6,7 @@ use palisade_api::{Level, catalogue, names::Shape};
 use palisade_apiserver::admission::Operation;
 use palisade_gate::{Decision, ValidationRequest, Validator};
 use palisade_objects::workload::WORKLOADS;
-use proptest::prelude::*;
+use proptest::{prelude::*, sample};
 use serde_json::json;
 
 use crate::{compile, pods, runner, settings, values, yaml};
@@ -15,10 +15,11 @@ use crate::{compile, pods, runner, settings, values, yaml};
 const PODS: usize = 100;
 
 /// What the match condition excludes violates nothing, and it never fails: [`Validator::judge`] returns an error
-/// otherwise. Each pod is created and updated, by itself and in a workload.
+/// otherwise. Each pod is created and updated, by itself and in a workload of any kind.
 #[test]
 fn what_leaves_early_violates_nothing() {
-    let pod = (pods::shape(), prop::bool::weighted(0.8), prop::collection::vec(pods::change(catalogue::ALL), 0..4));
+    let changes = prop::collection::vec(pods::change(catalogue::ALL), 0..4);
+    let pod = (pods::shape(), prop::bool::weighted(0.8), changes, sample::select(&WORKLOADS[..]));
     let cases = (settings::settings(), prop::collection::vec(pod, PODS), prop::bool::weighted(0.2));
     let [early, denied, judged] = [(); 3].map(|()| Cell::new(0));
     let outcome = runner(5).run(&cases, |(settings, pods, restricted)| {
@@ -26,7 +27,7 @@ fn what_leaves_early_violates_nothing() {
         let compiled = compile(&settings, level);
         let params = compiled.probes.params.as_ref().map(|params| json!({"spec": params}));
         let policies = Shape::ALL.map(|shape| Validator::new(&compiled.bundle.pair(shape).unwrap().policy).unwrap());
-        for (shape, complying, changes) in pods {
+        for (shape, complying, changes, workload) in pods {
             let mut pod = if complying { shape.complying(&settings, &values()) } else { shape.bare() };
             for change in &changes {
                 change.apply(&mut pod);
@@ -34,7 +35,7 @@ fn what_leaves_early_violates_nothing() {
             for (shape, policy) in Shape::ALL.into_iter().zip(&policies) {
                 let (kind, object) = match shape {
                     Shape::Pods => ("Pod", pod.clone()),
-                    Shape::Workloads => (WORKLOADS[0].kind, WORKLOADS[0].around("random", &pod)),
+                    Shape::Workloads => (workload.kind, workload.around("random", &pod)),
                 };
                 let mut older = object.clone();
                 older["spec"]["older"] = true.into();
