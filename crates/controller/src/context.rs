@@ -9,8 +9,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     events::Events,
+    fence::{Leadership, fenced},
     jobs::JobQueue,
-    leader::{Leadership, fenced},
     metrics::Metrics,
     native::NativePolicies,
     options::Options,
@@ -87,10 +87,13 @@ pub struct Context {
 
 impl Context {
     /// The context of a controller that has read nothing yet.
-    pub fn new(access: Access, options: &Options, supervisor: Supervisor) -> Self {
+    ///
+    /// # Errors
+    /// No client can be made of the configuration.
+    pub fn new(access: Access, options: &Options, supervisor: Supervisor) -> kube::Result<Self> {
         let Access { client, config } = access;
         let leadership = Arc::new(Leadership::new(options.leader_elect));
-        let client = fenced(client, &leadership);
+        let client = fenced(client, config.as_ref(), &leadership)?;
         let stop = supervisor.stop().clone();
         let (store, native) = (Arc::new(Store::default()), Arc::new(NativePolicies::default()));
         let metrics = Arc::new(Metrics::new());
@@ -108,7 +111,7 @@ impl Context {
             supervisor.clone(),
         );
         let events = Events::start(client.clone(), options.instance.clone(), &supervisor);
-        Self {
+        Ok(Self {
             client,
             leadership,
             store,
@@ -126,6 +129,6 @@ impl Context {
             metrics,
             supervisor,
             stop,
-        }
+        })
     }
 }

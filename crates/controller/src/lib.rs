@@ -29,7 +29,7 @@
 //!
 //! Each module uses only modules before it:
 //!
-//! 1. Tools: `call`, `text`, `table`, `packed`, `queue`, `lease`, `options`, `status`, `metrics`, `leader`, `events`.
+//! 1. Tools: `call`, `text`, `table`, `packed`, `queue`, `lease`, `options`, `status`, `metrics`, `fence`, `leader`, `events`.
 //! 2. What is known: `asked`, `store`, `redirects`, `health`, `accepted`, `compare`, `converge`, `native`.
 //! 3. Stages that need no context: `observe`, `compile`, `revision`, `last_good`, `resolve`, `jobs`, `tenancy`, `judge`,
 //!    `waves`, `state`, `conditions`, `registration`, `probe`.
@@ -59,6 +59,7 @@ mod converge;
 mod delete;
 mod events;
 mod exceptions;
+mod fence;
 mod finalizer;
 mod health;
 mod jobs;

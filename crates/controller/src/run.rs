@@ -32,6 +32,9 @@ pub enum Error {
     /// Flags that do not fit together.
     #[error("{0}")]
     Options(String),
+    /// No client can be made of the configuration.
+    #[error("cannot make a client for the API server: {0}")]
+    Client(#[from] kube::Error),
     /// A task that the controller needs.
     #[error(transparent)]
     Task(#[from] TaskFailure),
@@ -80,7 +83,7 @@ impl Controller {
         let timing = options.election().map_err(Error::Options)?;
         let access = access.into();
         let unfenced = access.client.clone();
-        let cx = Arc::new(Context::new(access, &options, supervisor.clone()));
+        let cx = Arc::new(Context::new(access, &options, supervisor.clone())?);
         let heartbeats = [(); 5].map(|()| Arc::new(Heartbeat::new()));
         let health =
             Health { heartbeats: heartbeats.to_vec(), store: Arc::clone(&cx.store), metrics: Arc::clone(&cx.metrics) };

@@ -108,6 +108,8 @@ impl ApiServer {
         if self.audit {
             flags.push(format!("--audit-policy-file={AUDIT_POLICY}"));
             flags.push(format!("--audit-log-path={AUDIT_LOG}"));
+            // Tests read the whole log: after 100 MB, which is the default, it would begin anew in another file.
+            flags.push("--audit-log-maxsize=100000".into());
         }
         flags.extend_from_slice(&self.extra);
         flags

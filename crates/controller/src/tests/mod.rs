@@ -40,7 +40,7 @@ impl Setup {
     fn new(namespaces: &[&str]) -> Self {
         let (mock, client) = Mock::start();
         let supervisor = Supervisor::new(CancellationToken::new());
-        let cx = Arc::new(Context::new(client.into(), &Options::default(), supervisor));
+        let cx = Arc::new(Context::new(client.into(), &Options::default(), supervisor).expect("a client"));
         let store = &cx.store;
         store.observe_profile(Event::Init);
         store.observe_profile(Event::InitDone);
