@@ -1,6 +1,6 @@
 //! The CustomResourceDefinitions, as they are installed.
 
-use std::fmt::Display;
+use std::{fmt::Display, sync::LazyLock};
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSON, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool, ValidationRule,
@@ -15,6 +15,12 @@ use crate::{
 
 /// All of them, in the order of their names.
 pub fn all() -> Vec<CustomResourceDefinition> {
+    // Their schemas are derived from the types, which takes longer than to compile a profile.
+    static ALL: LazyLock<Vec<CustomResourceDefinition>> = LazyLock::new(derived);
+    ALL.clone()
+}
+
+fn derived() -> Vec<CustomResourceDefinition> {
     let mut all = vec![
         ToolSecurityException::crd(),
         ToolSecurityParams::crd(),

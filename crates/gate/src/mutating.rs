@@ -82,10 +82,8 @@ fn unsatisfied(
 
 /// A cluster in which the policy, or else the webhook, is in force everywhere, and any error in it denies.
 fn cluster(compiled: &Compiled, pair: Option<&MutatingPair>, mutation: &Mutation) -> Result<Cluster, Diagnostic> {
-    let (version, minor) = SERVED;
-    let mut cluster = crate::cluster(minor).without_service_accounts();
-    let mut objects = vec![tenant()];
-    objects.extend(crd::all().into_iter().map(|crd| json!(crd)));
+    let mut cluster = BARE.clone();
+    let mut objects = Vec::new();
     objects.extend(compiled.probes.params.as_ref().map(|spec| {
         json!({
             "apiVersion": palisade_api::names::API_VERSION, "kind": "ToolSecurityParams",
@@ -93,7 +91,7 @@ fn cluster(compiled: &Compiled, pair: Option<&MutatingPair>, mutation: &Mutation
         })
     }));
     if let Some(pair) = pair {
-        let [mut policy, binding] = pair.objects(version);
+        let [mut policy, binding] = pair.objects(SERVED.0);
         *policy.at_mut(&["spec", "failurePolicy"]) = "Fail".into();
         *policy.at_mut(&["spec", "matchConstraints", "namespaceSelector"]) = json!({});
         objects.extend([policy, binding]);
@@ -106,17 +104,16 @@ fn cluster(compiled: &Compiled, pair: Option<&MutatingPair>, mutation: &Mutation
     Ok(cluster)
 }
 
-/// A cluster in which nothing mutates.
+/// A cluster with a namespace and the kinds of parameters, in which nothing mutates.
 static BARE: LazyLock<Cluster> = LazyLock::new(|| {
     let mut cluster = crate::cluster(SERVED.1).without_service_accounts();
-    // A plain namespace, which no API server rejects.
-    let _ = cluster.apply(tenant());
+    let tenant = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": TENANT}});
+    for object in crd::all().into_iter().map(|crd| json!(crd)).chain([tenant]) {
+        // They are this project's own, and tests install them on API servers.
+        let _ = cluster.apply(object);
+    }
     cluster
 });
-
-fn tenant() -> Json {
-    json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": TENANT}})
-}
 
 /// The outcome of creating a pod.
 fn create(cluster: &Cluster, pod: &Json) -> Result<Review, Diagnostic> {

@@ -98,6 +98,10 @@ fn main() -> ExitCode {
         lint::finalizers_are_blocked_where_lint_predicts,
         lint::lint_error_means_every_request_is_denied,
         lint::control_plane_writes_match_the_lint_table,
+        // These read what the API server says of types.
+        enforcement::generated_policies_have_no_type_check_warning,
+        exceptions::an_approved_exception_holds_for_its_workload_until_its_end,
+        guard::only_who_may_assign_changes_what_a_profile_reads,
     ];
     let judged = scenarios![
         enforcement::compliant_jobs_pass_and_every_rule_denies,
@@ -105,7 +109,6 @@ fn main() -> ExitCode {
         enforcement::a_resize_is_judged,
         enforcement::a_running_pod_may_be_labelled,
         enforcement::enforcement_warn_and_audit_admit_pods,
-        enforcement::generated_policies_have_no_type_check_warning,
         fields::fields_set_by_the_api_server_violate_nothing,
         workloads::every_workload_kind_is_judged_by_its_template,
         workloads::author_of_a_violating_workload_is_warned,
@@ -115,7 +118,6 @@ fn main() -> ExitCode {
         exemptions::exempt_pods_are_not_mutated_by_any_engine,
         exemptions::exemption_that_covers_tenants_is_reported_in_status,
         exemptions::an_exception_ends_by_the_clock_of_the_api_server,
-        exceptions::an_approved_exception_holds_for_its_workload_until_its_end,
         namespaces::a_new_namespace_never_admits_a_violation,
         namespaces::policies_stay_enforced_while_the_controller_is_down,
         namespaces::invalid_parameter_fails_only_its_namespace,
@@ -124,7 +126,6 @@ fn main() -> ExitCode {
         history::rollback_puts_a_recorded_spec_back_in_force,
         tutorial::every_command_of_the_tutorial_prints_what_the_page_shows,
         stages::a_namespace_can_have_a_stage_of_its_own,
-        guard::only_who_may_assign_changes_what_a_profile_reads,
         rollout::a_rollout_promotes_what_complies_and_holds_the_rest,
         rollout::a_rollout_stops_at_a_violation,
         rollout::a_soak_time_begins_again_after_a_denial,
@@ -300,6 +301,8 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
+    // Where no scenario reads the status of policies: checking their types took an eighth of the processors.
+    let without_type_checks = || ControlPlane::builder().type_checks(false);
     let emulated = |version: &str| ControlPlane::builder().emulated_version(version);
     // Or it would serve the beta and not act by it.
     let acting = ["--feature-gates=MutatingAdmissionPolicy=true", "--emulation-forward-compatible=true"];
@@ -307,18 +310,22 @@ fn main() -> ExitCode {
     let others = scenarios![mutation::native_policy_mutates_corpus_pods_like_the_patch];
     // The longest come first: at the end no core waits for one of them.
     let groups = [
-        ("1.36", ControlPlane::builder(), maintained),
-        ("1.36", ControlPlane::builder(), reconciled),
+        ("1.36", without_type_checks(), maintained),
+        ("1.36", without_type_checks(), reconciled),
         ("1.33", emulated("1.33"), oldest),
         ("1.36", ControlPlane::builder(), answers),
         // Its ReplicaSets have pods.
-        ("1.36", ControlPlane::builder().controllers(["replicaset-controller"]), judged),
-        ("1.36", ControlPlane::builder(), large),
-        ("1.33", emulated("1.33").audit(true).controllers(["replicaset-controller"]), rolled_out_on_the_oldest),
-        ("1.33", emulated("1.33"), webhooks),
+        ("1.36", without_type_checks().controllers(["replicaset-controller"]), judged),
+        ("1.36", without_type_checks(), large),
+        (
+            "1.33",
+            emulated("1.33").type_checks(false).audit(true).controllers(["replicaset-controller"]),
+            rolled_out_on_the_oldest,
+        ),
+        ("1.33", emulated("1.33").type_checks(false), webhooks),
         ("1.35", emulated("1.35"), middle),
         // On a loaded machine the largest requests take longer than a minute.
-        ("1.36", ControlPlane::builder().apiserver_flags(["--request-timeout=20m"]), alone),
+        ("1.36", without_type_checks().apiserver_flags(["--request-timeout=20m"]), alone),
         ("1.35 beta", emulated("1.35").apiserver_flags(acting), beta),
         ("1.36 confined", ControlPlane::builder(), unprivileged),
         ("1.36 audited", ControlPlane::builder().audit(true), audited),
@@ -327,7 +334,7 @@ fn main() -> ExitCode {
         ("1.36 with policies of its own", own_policies, own),
         ("1.36 with a profile of its own", with_own_profile, own_profile),
         ("1.33 to 1.36", emulated("1.33"), upgraded),
-        ("1.36 pods of others", ControlPlane::builder(), others),
+        ("1.36 pods of others", without_type_checks(), others),
         ("1.36 to make fixtures", ControlPlane::builder(), made),
         ("1.33 with Prometheus", emulated("1.33"), scraped),
         ("1.36 by helm", ControlPlane::builder().controllers(palisade_tests::CONTROLLERS), by_helm),

@@ -25,6 +25,7 @@ pub struct Builder {
     emulated_version: Option<String>,
     apiserver_flags: Vec<String>,
     controllers: Vec<String>,
+    type_checks: bool,
     audit: bool,
     start_limit: Duration,
 }
@@ -35,6 +36,7 @@ impl Default for Builder {
             emulated_version: None,
             apiserver_flags: Vec::new(),
             controllers: Vec::new(),
+            type_checks: true,
             audit: false,
             start_limit: START_LIMIT,
         }
@@ -63,6 +65,13 @@ impl Builder {
     /// Adds controllers of kube-controller-manager, for example `replicaset-controller`.
     pub fn controllers<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
         self.controllers.extend(names.into_iter().map(Into::into));
+        self
+    }
+
+    /// Whether kube-controller-manager checks the types of policies (`status.typeChecking`). It does by default, and takes
+    /// a processor for about a second each time that a large policy changes.
+    pub fn type_checks(mut self, on: bool) -> Self {
+        self.type_checks = on;
         self
     }
 
@@ -141,7 +150,7 @@ impl Builder {
             dir,
         };
         cluster.start_apiserver().await?;
-        cluster.start_controller_manager(emulated, &self.controllers).await?;
+        cluster.start_controller_manager(emulated, &self.controllers, self.type_checks).await?;
         cluster.wait_for_pods().await?;
         Ok(cluster)
     }

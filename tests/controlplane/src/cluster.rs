@@ -228,6 +228,7 @@ impl ControlPlane {
         &mut self,
         emulated: Option<Minor>,
         controllers: &[String],
+        type_checks: bool,
     ) -> Result<(), Error> {
         let Some(program) = &self.settings.binaries.controller_manager else {
             return Ok(());
@@ -236,7 +237,7 @@ impl ControlPlane {
         let mut process = Process::spawn(
             Component::ControllerManager,
             program,
-            &flags::controller_manager(port, emulated, controllers),
+            &flags::controller_manager(port, emulated, controllers, type_checks),
             self.dir.path(),
         )?;
         wait_until_ok(&self.settings, port, "/healthz", &mut [&mut process]).await?;

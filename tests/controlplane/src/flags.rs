@@ -14,13 +14,10 @@ pub(crate) const AUDIT_POLICY: &str = "audit-policy.yaml";
 pub(crate) const AUDIT_LOG: &str = "audit.log";
 
 /// The controllers that the API alone cannot do without: namespaces get their `default` service account and can be
-/// deleted, owned objects go with their owners, policies get their `status.typeChecking`.
-const CONTROLLERS: [&str; 4] = [
-    "namespace-controller",
-    "serviceaccount-controller",
-    "garbage-collector-controller",
-    "validatingadmissionpolicy-status-controller",
-];
+/// deleted, owned objects go with their owners.
+const CONTROLLERS: [&str; 3] = ["namespace-controller", "serviceaccount-controller", "garbage-collector-controller"];
+/// Policies get their `status.typeChecking`.
+const TYPE_CHECKS: &str = "validatingadmissionpolicy-status-controller";
 
 /// A minor version to serve instead of the binary's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -116,8 +113,14 @@ impl ApiServer {
     }
 }
 
-pub(crate) fn controller_manager(port: u16, emulated: Option<Minor>, extra: &[String]) -> Vec<String> {
-    let controllers: Vec<&str> = CONTROLLERS.into_iter().chain(extra.iter().map(String::as_str)).collect();
+pub(crate) fn controller_manager(
+    port: u16,
+    emulated: Option<Minor>,
+    extra: &[String],
+    type_checks: bool,
+) -> Vec<String> {
+    let controllers = CONTROLLERS.into_iter().chain(type_checks.then_some(TYPE_CHECKS));
+    let controllers: Vec<&str> = controllers.chain(extra.iter().map(String::as_str)).collect();
     let mut flags = vec![
         format!("--controllers={}", controllers.join(",")),
         format!("--kubeconfig={KUBECONFIG}"),
