@@ -263,13 +263,16 @@ report-screens: ## Look at the page of palisade report in a headless Chromium, l
 
 CASES ?= 3000
 
-SHARD ?= 0/20
-
 .PHONY: mutants
-mutants: ## Break the code of the fast path, one place at a time: some test must fail. SHARD=0/20 is a twentieth of the places
+mutants: FILES := crates/compiler/src/fast/**/*.rs
+mutants: ## Break the code of the fast path, one place at a time: some test must fail. FILES='**/simplify/*.rs' is a part
 	@$(CARGO_MUTANTS) mutants --version 2>/dev/null | grep -qxF 'cargo-mutants $(CARGO_MUTANTS_VERSION)' \
 		|| cargo install --locked --debug cargo-mutants@$(CARGO_MUTANTS_VERSION) --root $(CACHE)/tools
-	$(CARGO_MUTANTS) mutants --sharding round-robin --shard $(SHARD) --output $(TARGET)/mutants
+	rm -rf $(TARGET)/mutants
+	@echo 'First by the tests of the compiler, which take seconds. What survives them is tried by those of the gate.'
+	$(CARGO_MUTANTS) mutants --jobs 2 --file '$(FILES)' --output $(TARGET)/mutants -- --lib --test=fast || [ $$? -eq 2 ]
+	$(CARGO_MUTANTS) mutants --iterate --file '$(FILES)' --output $(TARGET)/mutants \
+		--test-package palisade-compiler,palisade-gate -- --lib --test=fast --test=catalogue
 
 .PHONY: properties
 properties: ## Judge random pods by random profiles: CASES=3000, others each time; ONLY=early is a part

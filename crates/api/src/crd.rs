@@ -15,7 +15,7 @@ use crate::{
 
 /// All of them, in the order of their names.
 pub fn all() -> Vec<CustomResourceDefinition> {
-    // Their schemas are derived from the types, which takes longer than to compile a profile.
+    // Their schemas are derived from the types, which takes as long as to compile a profile.
     static ALL: LazyLock<Vec<CustomResourceDefinition>> = LazyLock::new(derived);
     ALL.clone()
 }

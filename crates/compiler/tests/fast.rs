@@ -1,4 +1,4 @@
-//! The fast path of a small profile, as it is written.
+//! The fast path, as it is written.
 #![allow(clippy::unwrap_used, reason = "all of this is tests")]
 
 use palisade_api::{ToolSecurityProfile, names::Shape};
@@ -89,6 +89,64 @@ fn match_condition_guards_each_field_and_reads_it_once() {
 )";
     let found = condition(&spec, Shape::Pods).unwrap();
     assert_eq!(found, expected, "\n{found}");
+}
+
+/// Snapshots of conditions that the properties of the gate have proven: who changes one proves it again
+/// (`make properties ONLY=early`).
+#[test]
+fn conditions_of_whole_profiles_change_only_on_purpose() {
+    let toolforge = include_str!("../../../examples/toolforge/profile.yaml");
+    let mut toolforge: Json = serde_saphyr::from_str(toolforge).unwrap();
+    let parameters = json!([
+        {"name": "uid", "type": "Integer", "default": "7"},
+        {"name": "strict", "type": "Boolean", "default": "true"},
+        {"name": "tool", "type": "String", "default": "tool"},
+        {"name": "list", "type": "StringList", "default": "a,b"},
+    ]);
+    // Together they would be beyond the budget.
+    let volumes = json!({
+        "parameters": parameters,
+        "volumes": {
+            "allowed": ["hostPath", "csi"], "csiDrivers": ["a", "$tool"], "mountPropagation": ["None"],
+            "hostPaths": [{"pathPrefix": "/data", "readOnly": true}, {"pathPrefix": "/x/$tool"}],
+        },
+    });
+    let others = json!({
+        "baseline": "Restricted",
+        "parameters": parameters,
+        "privileges": {
+            "readOnlyRootFilesystem": "$strict", "capabilities": {"requiredDrop": ["ALL", "$tool"]},
+            "procMount": ["Default", "$tool"], "unmaskedInUserNamespaces": "$strict", "windowsHostProcess": "$strict",
+            "appArmor": {"allowed": ["RuntimeDefault", "$tool"], "localhostProfiles": ["a", "$list"]},
+            "seLinux": {"types": ["a", "$tool"], "users": ["b"], "levels": ["*"]},
+            "sysctls": {"allowed": ["net.*", "$tool"]},
+            "seccomp": {"annotations": "$strict"}, "shareProcessNamespace": "$strict",
+        },
+        "users": {
+            "runAsUser": {"rule": "MustRunAs", "ranges": [{"min": "$uid", "max": "$uid"}, {"min": 1, "max": 5}]},
+            "relaxForUserNamespaces": "$strict", "supplementalGroupsPolicy": "Strict",
+        },
+        "host": {"probeHosts": "$strict", "aliases": "$strict", "ports": [{"min": 80, "max": 90}]},
+        "scheduling": {
+            "runtimeClasses": ["", "$tool", "$list"], "priorityClasses": ["", "$tool"], "nodeName": "$strict",
+            "schedulers": ["default-scheduler", "$list"], "nodeSelector": [{"key": "pool", "values": ["$tool", "$list"]}],
+        },
+        "identity": {
+            "serviceAccounts": ["default", "$list"], "automountServiceAccountToken": "$strict",
+            "serviceAccountTokens": {"audiences": ["", "$tool"], "maxExpirationSeconds": 3600},
+        },
+        "images": {"allowedRegistries": ["$list", "registry.example/$tool"]},
+        "exemptions": {"users": ["a"], "groups": ["b"], "runtimeClasses": ["c"]},
+    });
+    for (name, spec) in [
+        ("toolforge", toolforge["spec"].take()),
+        ("restricted", json!({"baseline": "Restricted"})),
+        ("baseline", json!({"baseline": "Baseline"})),
+        ("volumes", volumes),
+        ("others", others),
+    ] {
+        insta::assert_snapshot!(name, condition(&spec, Shape::Pods).unwrap());
+    }
 }
 
 /// A pod template is read from its workload once.

@@ -110,7 +110,7 @@ pub async fn run(
 }
 
 async fn start(client: &Client, options: &Options, stop: &CancellationToken) -> Result<Running, Error> {
-    let access = Access { client: client.clone(), config: Config::infer().await.ok() };
+    let access = Access { client: client.clone(), config: Config::infer().await.ok(), own_connections: true };
     Controller::start_with(access, options.clone(), stop.child_token()).await
 }
 

@@ -32,6 +32,9 @@ pub struct Access {
     /// The configuration for clients of other addresses, so that each API server can be probed by itself. Without it,
     /// only the configured address is probed.
     pub config: Option<Config>,
+    /// Whether all but the election is done on connections of its own, made by `config`, which end with the leadership.
+    /// Else they are those of `client`.
+    pub own_connections: bool,
 }
 
 impl std::fmt::Debug for Access {
@@ -43,7 +46,7 @@ impl std::fmt::Debug for Access {
 
 impl From<Client> for Access {
     fn from(client: Client) -> Self {
-        Self { client, config: None }
+        Self { client, config: None, own_connections: false }
     }
 }
 
@@ -91,9 +94,9 @@ impl Context {
     /// # Errors
     /// No client can be made of the configuration.
     pub fn new(access: Access, options: &Options, supervisor: Supervisor) -> kube::Result<Self> {
-        let Access { client, config } = access;
+        let Access { client, config, own_connections } = access;
         let leadership = Arc::new(Leadership::new(options.leader_elect));
-        let client = fenced(client, config.as_ref(), &leadership)?;
+        let client = fenced(client, config.as_ref().filter(|_| own_connections), &leadership)?;
         let stop = supervisor.stop().clone();
         let (store, native) = (Arc::new(Store::default()), Arc::new(NativePolicies::default()));
         let metrics = Arc::new(Metrics::new());

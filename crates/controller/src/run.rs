@@ -125,6 +125,6 @@ impl Controller {
 /// Runs the controller until `shutdown` is cancelled.
 pub async fn run(client: Client, options: Options, shutdown: CancellationToken) -> Result<(), Error> {
     // The same configuration as the client's.
-    let access = Access { client, config: Config::infer().await.ok() };
+    let access = Access { client, config: Config::infer().await.ok(), own_connections: true };
     Ok(Controller::start_with(access, options, shutdown).await?.join.await??)
 }

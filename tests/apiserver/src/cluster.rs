@@ -213,7 +213,8 @@ impl Cluster {
     pub async fn start_controller_with(&mut self, with: impl FnOnce(Client) -> Client) -> Result<()> {
         if self.controller.is_none() {
             let client = with(client(&self.controller_kubeconfig()?).await?);
-            let access = Access { client, config: Some(config(&self.controller_kubeconfig()?).await?) };
+            let config = Some(config(&self.controller_kubeconfig()?).await?);
+            let access = Access { client, config, own_connections: false };
             self.controller = Some(Controller::start(access, Self::options()?).await?);
         }
         Ok(())
@@ -228,7 +229,7 @@ impl Cluster {
     pub async fn restart_controller(&mut self, options: Options) -> Result<()> {
         self.stop_controller().await?;
         let config = config(&self.controller_kubeconfig()?).await?;
-        let access = Access { client: Client::try_from(config.clone())?, config: Some(config) };
+        let access = Access { client: Client::try_from(config.clone())?, config: Some(config), own_connections: true };
         self.controller = Some(Controller::start(access, options).await?);
         Ok(())
     }
