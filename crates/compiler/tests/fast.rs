@@ -4,15 +4,18 @@
 use palisade_api::{ToolSecurityProfile, names::Shape};
 use serde_json::{Value as Json, json};
 
-fn condition(spec: &Json, shape: Shape) -> Option<String> {
+fn profile(spec: &Json) -> ToolSecurityProfile {
     let mut whole = json!({
         "apiVersion": "toolsecurity.dev/v1alpha1", "kind": "ToolSecurityProfile", "metadata": {"name": "x"},
         "spec": {"namespaceSelector": {"matchLabels": {"a": "b"}}, "baseline": "Privileged",
             "enforcement": {"workloads": "Deny"}},
     });
     palisade_objects::pod::merge(&mut whole["spec"], spec);
-    let profile: ToolSecurityProfile = serde_json::from_value(whole).unwrap();
-    let compiled = palisade_compiler::compile(&profile).unwrap_or_else(|error| panic!("{error:?}"));
+    serde_json::from_value(whole).unwrap()
+}
+
+fn condition(spec: &Json, shape: Shape) -> Option<String> {
+    let compiled = palisade_compiler::compile(&profile(spec)).unwrap_or_else(|error| panic!("{error:?}"));
     let policy = compiled.bundle.pair(shape).unwrap().policy.spec.clone().unwrap();
     let conditions = policy.match_conditions?;
     assert_eq!(conditions.len(), 1);
@@ -146,6 +149,26 @@ fn conditions_of_whole_profiles_change_only_on_purpose() {
         ("others", others),
     ] {
         insta::assert_snapshot!(name, condition(&spec, Shape::Pods).unwrap());
+    }
+}
+
+/// "There is something to default": where it is false, the native mutation is skipped.
+#[test]
+fn condition_of_the_native_mutation_changes_only_on_purpose() {
+    let toolforge = include_str!("../../../examples/toolforge/profile.yaml");
+    let mut toolforge: Json = serde_saphyr::from_str(toolforge).unwrap();
+    palisade_objects::pod::merge(&mut toolforge["spec"], &json!({"mutation": {"defaults": "Secure"}}));
+    let own = json!({
+        "baseline": "Restricted",
+        "mutation": {"defaults": "Secure", "additionalDefaults": ["HostUsers"]},
+        "images": {"redirect": {"target": "mirror.example"}},
+        "exemptions": {"users": ["a"], "runtimeClasses": ["c"]},
+    });
+    for (name, spec) in [("mutation_toolforge", toolforge["spec"].take()), ("mutation_redirect", own)] {
+        let compiled = palisade_compiler::compile(&profile(&spec)).unwrap_or_else(|error| panic!("{error:?}"));
+        let conditions = compiled.bundle.mutation.unwrap().policy.spec.unwrap().match_conditions.unwrap();
+        let written: Vec<_> = conditions.iter().map(|each| format!("# {}\n{}", each.name, each.expression)).collect();
+        insta::assert_snapshot!(name, written.join("\n\n"));
     }
 }
 
