@@ -203,6 +203,15 @@ fn check_without_a_safe_test_disables_the_fast_path() {
     assert_eq!(condition(&spec, Shape::Pods), None);
 }
 
+/// What is not understood stands in the condition as it was written.
+#[test]
+fn check_that_calls_an_unknown_function_is_repeated_in_the_condition() {
+    let own = "!has(object.spec.nodeName) || object.spec.nodeName.split(',').size() == 2";
+    let spec = json!({"customChecks": [{"id": "own", "expression": own, "message": "x"}]});
+    let found = condition(&spec, Shape::Pods).unwrap();
+    assert!(found.contains("object.spec.nodeName.split(',').size() == 2"), "{found}");
+}
+
 /// Match conditions do not see the namespace: a check that reads it is judged in full, unless something else is
 /// sufficient.
 #[test]

@@ -71,3 +71,40 @@ fn length(of: &Node) -> u64 {
         _ => TEXT,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use palisade_cel::parse::parse_unexpanded;
+
+    use super::*;
+    use crate::writing::SYNTAX;
+
+    /// By hand: a node costs one, and a call what its function reads besides.
+    #[test]
+    fn cost_is_what_the_api_server_counts_at_most() {
+        for (expression, expected) in [
+            ("a.b", 2),
+            ("has(a.b)", 3),
+            ("a.b == 'xy'", 4 + 1),
+            ("a.b == a.c", 5 + 52),
+            ("a.name == a.c", 5 + 7),
+            ("a.b in ['x', 'yz']", 6 + 2 * 2),
+            ("a.b in a.c", 5 + 53 * 256),
+            ("a.b.startsWith('x')", 4 + 52),
+            ("a.b.contains('0123456789')", 4 + 52 * 2),
+            ("a.b.matches('012345678')", 4 + 52 * 3),
+            ("a.b + 'xyz' == 'q'", (4 + 52) + 2 + 1),
+            ("'0123456789' + '0123456789' == a.b", (3 + 3) + 3 + 3),
+            ("(a.name + 'x') == (a.b + 'x')", (4 + 7) + (4 + 52) + 1 + 7),
+            ("a.b.lowerAscii()", 3 + 51),
+            ("a.containers.all(c, c.x)", 6 * 128),
+            ("a.volumes.all(v, v.x)", 6 * 256),
+            ("a.other.all(o, o.x)", 6 * 1024),
+            ("a.containers[0].ports.all(p, p.x)", 9 * 128),
+            ("a.other.all(o, o.volumes.all(v, v.x))", (1 + 2 + 1 + 6 * 256) * 1024),
+        ] {
+            let found = of(&parse_unexpanded(expression, SYNTAX).unwrap().root);
+            assert_eq!(found, expected, "{expression}");
+        }
+    }
+}

@@ -8,6 +8,8 @@
 //! than the expression, and never weaker.
 
 mod lists;
+#[cfg(test)]
+mod tests;
 mod values;
 
 use std::{

@@ -175,6 +175,24 @@ fn simplified_condition_is_never_weaker() {
     assert!(held > 100 && lost < held / 10, "{held} held, {lost} of them not any more");
 }
 
+#[test]
+fn opposite_holds_where_a_test_does_not() {
+    let config = Config { cases: 2_000, failure_persistence: None, rng_seed: RngSeed::Fixed(1), ..Config::default() };
+    let outcome = TestRunner::new(config).run(&(test(), request()), |(test, request)| {
+        prop_assert_eq!(request.holds(&test), !request.holds(&test.clone().opposite()), "{}", text(&test.node()));
+        Ok(())
+    });
+    outcome.unwrap_or_else(|error| panic!("{error}"));
+}
+
+#[test]
+fn renaming_reaches_lists_and_bodies_of_inner_loops() {
+    let body = Test::Is(call("_==_", vec![select(ident("c"), "x"), select(ident("m"), "x")]), true);
+    let inner = Each { every: true, list: select(ident("c"), "l"), most: 2, item: "m".into(), body };
+    let renamed = Test::Each(Box::new(inner)).renamed("c", &"d".into());
+    assert_eq!(text(&renamed.node()), "d.l.all(m, d.x == m.x)");
+}
+
 /// What stands behind a test of presence stays behind it.
 #[test]
 fn simplification_keeps_reads_behind_their_presence_test() {
