@@ -295,6 +295,29 @@ impl Cluster {
         Ok(profile)
     }
 
+    /// A profile of a few checks, of which [`hostile_pod`](crate::hostile_pod) violates each and
+    /// [`tool_pod`](crate::tool_pod) none, for the namespaces of a test. For scenarios about what becomes of a profile
+    /// and its objects: API server and controller compile and check it in a third of the time of Toolforge's.
+    pub fn small_profile(test: &str) -> Json {
+        let own = json!({"rule": "MustRunAs", "ranges": [{"min": "$uid", "max": "$uid"}]});
+        json!({
+            "apiVersion": names::API_VERSION, "kind": "ToolSecurityProfile", "metadata": {"name": test},
+            "spec": {
+                "namespaceSelector": {"matchLabels": {"tenancy": test}},
+                "enforcement": {"pods": "Deny"},
+                "baseline": "Privileged",
+                "parameters": [{
+                    "name": "uid", "type": "Integer", "sources": [{"namespaceAnnotation": "toolforge.org/uid"}],
+                    "minimum": 50_000, "maximum": 65_533,
+                }],
+                "users": {"runAsUser": own},
+                "privileges": {"privileged": false},
+                "host": {"network": false, "ports": []},
+                "images": {"allowedRegistries": ["docker-registry.svc.toolforge.org"]},
+            },
+        })
+    }
+
     /// Waits until a condition of a profile has a status, for its current generation.
     pub async fn wait_condition(&self, profile: &str, condition: &str, status: &str) -> Result<ToolSecurityProfile> {
         let found = eventually(&format!("{condition}={status} of {profile}"), || async {

@@ -106,7 +106,7 @@ fn configuration(directory: &Path, address: &str) -> TestResult<String> {
 async fn profile(cluster: &Cluster, stage: &str) -> TestResult<String> {
     let test = format!("sink-{}", stage.to_lowercase());
     cluster.create_tool(&test, &test, UID).await?;
-    let mut profile = Cluster::toolforge_profile(&test)?;
+    let mut profile = Cluster::small_profile(&test);
     profile["spec"]["enforcement"] = json!({"pods": stage});
     cluster.apply_profile(&profile).await?;
     cluster.wait_condition(&test, "Programmed", "True").await?;

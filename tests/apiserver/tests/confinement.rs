@@ -76,14 +76,14 @@ pub(crate) async fn only_dry_runs_are_admitted_in_the_probe_namespace(cluster: &
     cluster.install()?;
     let test = "probed-again";
     cluster.create_tool(test, test, UID).await?;
-    cluster.enforce(&Cluster::toolforge_profile(test)?).await?;
+    cluster.enforce(&Cluster::small_profile(test)).await?;
     cluster.delete_profile(test).await
 }
 
 pub(crate) async fn only_the_controller_and_admins_may_write_parameters(cluster: &mut Cluster) -> TestResult {
     let (test, policy) = ("written", "confine-toolsecurityparams");
     cluster.create_tool(test, test, UID).await?;
-    cluster.enforce(&Cluster::toolforge_profile(test)?).await?;
+    cluster.enforce(&Cluster::small_profile(test)).await?;
     cluster.wait_admitted(test, &tool_pod("job", UID)).await?;
     // What many clusters give their tenants.
     cluster.kubectl(&["create", "role", "everything", "--verb=*", "--resource=*.*", "-n", test])?;
@@ -176,7 +176,7 @@ pub(crate) async fn only_admins_may_set_the_stage_of_a_namespace(cluster: &mut C
 pub(crate) async fn controller_is_confined_to_its_own_objects(cluster: &mut Cluster) -> TestResult {
     let test = "confined";
     cluster.create_tool(test, test, UID).await?;
-    cluster.enforce(&Cluster::toolforge_profile(test)?).await?;
+    cluster.enforce(&Cluster::small_profile(test)).await?;
     let client = controller(cluster).await?;
     let patched = async |path: String, patch: Json| cluster.ask_as(&client, "PATCH", &path, &patch).await;
     let probe = || format!("/api/v1/namespaces/{}", names::PROBE_NAMESPACE);
@@ -320,7 +320,7 @@ pub(crate) async fn static_policies_of_the_api_server_confine_the_controller(clu
     let (test, policy) = ("static", "confine-palisade.static.k8s.io");
     let group = "/apis/admissionregistration.k8s.io/v1";
     cluster.create_tool(test, test, UID).await?;
-    let mut profile = Cluster::toolforge_profile(test)?;
+    let mut profile = Cluster::small_profile(test);
     profile["spec"]["mutation"] = json!({"defaults": "Secure", "engine": "Native"});
     profile["spec"]["guardSources"] = true.into();
     cluster.enforce(&profile).await?;
@@ -373,7 +373,7 @@ pub(crate) async fn static_policies_of_the_api_server_confine_the_controller(clu
 pub(crate) async fn palisade_can_be_uninstalled_and_reinstalled(cluster: &mut Cluster) -> TestResult {
     let test = "again";
     cluster.create_tool(test, test, UID).await?;
-    cluster.enforce(&Cluster::toolforge_profile(test)?).await?;
+    cluster.enforce(&Cluster::small_profile(test)).await?;
     // As `make uninstall` does.
     cluster.kubectl(&["delete", "toolsecurityprofiles", "--all", "--timeout=60s"])?;
     cluster.stop_controller().await?;
@@ -386,6 +386,6 @@ pub(crate) async fn palisade_can_be_uninstalled_and_reinstalled(cluster: &mut Cl
     ensure!(pod == Verdict::Admitted, "{pod:?}");
     cluster.install()?;
     cluster.start_controller().await?;
-    cluster.enforce(&Cluster::toolforge_profile(test)?).await?;
+    cluster.enforce(&Cluster::small_profile(test)).await?;
     cluster.delete_profile(test).await
 }

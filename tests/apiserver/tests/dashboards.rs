@@ -143,7 +143,7 @@ async fn work(cluster: &Cluster) -> TestResult {
         }
     })
     .await?;
-    cluster.apply_profile(&rollout::profile(TEST, &json!({"waves": [{"percent": 100}]}))?).await?;
+    cluster.apply_profile(&rollout::profile(TEST, &json!({"waves": [{"percent": 100}]}))).await?;
     let held = |status: &palisade_api::RolloutStatus| status.phase == RolloutPhase::Complete && status.held == 1;
     rollout::wait_rollout(cluster, TEST, "complete, and one is held", held).await?;
     eventually("a violation is denied", || async {

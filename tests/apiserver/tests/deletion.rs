@@ -34,9 +34,9 @@ impl Case {
         format!("{test}-{}-{}", with(self.parameters, "params"), with(self.controller, "controller"))
     }
 
-    /// Toolforge's profile, which also denies workloads; without parameters all tools have one uid.
+    /// It also denies workloads; without parameters all tools have one uid.
     fn profile(self, test: &str) -> Result<Json, Box<dyn std::error::Error + Send + Sync>> {
-        let mut profile = Cluster::toolforge_profile(test)?;
+        let mut profile = Cluster::small_profile(test);
         profile["spec"]["enforcement"] = json!({"pods": "Deny", "workloads": "Deny"});
         if !self.parameters {
             profile["spec"]["parameters"] = json!([]);

@@ -96,7 +96,7 @@ async fn passes(cluster: &Cluster, test: &str, user: &Client) -> TestResult {
 pub(crate) async fn only_who_may_assign_changes_what_a_profile_reads(cluster: &mut Cluster) -> TestResult {
     let (cluster, test): (&Cluster, _) = (cluster, "guarded");
     cluster.create_tool(test, test, UID).await?;
-    let mut profile = Cluster::toolforge_profile(test)?;
+    let mut profile = Cluster::small_profile(test);
     profile["spec"]["guardSources"] = true.into();
     cluster.enforce(&profile).await?;
     let user = editor(cluster, "guarded-editor").await?;

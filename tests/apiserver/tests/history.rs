@@ -35,7 +35,7 @@ pub(crate) async fn printed(cluster: &Cluster, arguments: &[&str]) -> TestResult
 pub(crate) async fn rollback_puts_a_recorded_spec_back_in_force(cluster: &mut Cluster) -> TestResult {
     let (test, namespace) = ("history", "history-tool");
     cluster.create_tool(test, namespace, UID).await?;
-    let good = Cluster::toolforge_profile(test)?;
+    let good = Cluster::small_profile(test);
     cluster.enforce(&good).await?;
     cluster.wait_admitted(namespace, &tool_pod("job", UID)).await?;
     let recorded = async |wanted: &[i64]| {

@@ -92,14 +92,14 @@ impl Replicas {
     }
 }
 
-fn profile(test: &str, turn: usize) -> Result<Json> {
-    let mut profile = Cluster::toolforge_profile(test)?;
+fn profile(test: &str, turn: usize) -> Json {
+    let mut profile = Cluster::small_profile(test);
     profile["spec"]["host"]["ports"] = json!([{"min": 8000 + turn, "max": 8000 + turn}]);
-    Ok(profile)
+    profile
 }
 
 async fn edit(cluster: &Cluster, test: &str, turn: usize) -> TestResult {
-    cluster.enforce(&profile(test, turn)?).await.map(drop)
+    cluster.enforce(&profile(test, turn)).await.map(drop)
 }
 
 async fn all_have_parameters(cluster: &Cluster, test: &str, turn: usize) -> TestResult {

@@ -28,7 +28,7 @@ const REPAIR: Duration = Duration::from_mins(2);
 pub(crate) async fn an_invalid_profile_changes_nothing(cluster: &mut Cluster) -> TestResult {
     let test = "invalid";
     cluster.create_tool(test, "invalid-tool", UID).await?;
-    let good = Cluster::toolforge_profile(test)?;
+    let good = Cluster::small_profile(test);
     cluster.enforce(&good).await?;
     cluster.wait_admitted("invalid-tool", &tool_pod("job", UID)).await?;
     let versions = (cluster.params_versions(test).await?, cluster.policy_versions(test).await?);
@@ -307,7 +307,7 @@ impl Watch {
 pub(crate) async fn renaming_a_parameter_changes_no_verdict(cluster: &mut Cluster) -> TestResult {
     let test = "renamed";
     cluster.create_tool(test, "renamed-tool", UID).await?;
-    let profile = Cluster::toolforge_profile(test)?;
+    let profile = Cluster::small_profile(test);
     cluster.enforce(&profile).await?;
     cluster.wait_admitted("renamed-tool", &tool_pod("job", UID)).await?;
     let good = Watch::start(cluster, "renamed-tool", tool_pod("job", UID), true);
@@ -335,7 +335,7 @@ pub(crate) async fn deleting_the_profile_frees_every_namespace(cluster: &mut Clu
     for index in 0..5 {
         cluster.create_tool(test, &format!("deleted-{index}"), UID).await?;
     }
-    cluster.enforce(&Cluster::toolforge_profile(test)?).await?;
+    cluster.enforce(&Cluster::small_profile(test)).await?;
     cluster.wait_admitted("deleted-0", &tool_pod("job", UID)).await?;
     let good = Watch::start(cluster, "deleted-0", tool_pod("job", UID), true);
     cluster.delete_profile(test).await?;
@@ -353,7 +353,7 @@ pub(crate) async fn deleting_the_profile_frees_every_namespace(cluster: &mut Clu
 pub(crate) async fn a_profile_deleted_by_force_leaves_nothing(cluster: &mut Cluster) -> TestResult {
     let test = "forced";
     cluster.create_tool(test, "forced-tool", UID).await?;
-    cluster.enforce(&Cluster::toolforge_profile(test)?).await?;
+    cluster.enforce(&Cluster::small_profile(test)).await?;
     cluster.stop_controller().await?;
     cluster.profiles().delete(test, &DeleteParams::default()).await?;
     let without = Patch::Merge(json!({"metadata": {"finalizers": null}}));
@@ -370,7 +370,7 @@ pub(crate) async fn a_profile_deleted_by_force_leaves_nothing(cluster: &mut Clus
 pub(crate) async fn namespace_with_a_pod_with_a_finalizer_can_be_deleted(cluster: &mut Cluster) -> TestResult {
     let test = "finalized";
     cluster.create_tool(test, "finalized-tool", UID).await?;
-    cluster.enforce(&Cluster::toolforge_profile(test)?).await?;
+    cluster.enforce(&Cluster::small_profile(test)).await?;
     cluster.wait_admitted("finalized-tool", &tool_pod("job", UID)).await?;
     let mut pod = tool_pod("job", UID);
     pod["metadata"]["finalizers"] = json!(["example.com/hold"]);
@@ -393,7 +393,7 @@ pub(crate) async fn namespace_with_a_pod_with_a_finalizer_can_be_deleted(cluster
 pub(crate) async fn api_server_restart_admits_no_violation(cluster: &mut Cluster) -> TestResult {
     let test = "restart";
     cluster.create_tool(test, "restart-tool", UID).await?;
-    cluster.enforce(&Cluster::toolforge_profile(test)?).await?;
+    cluster.enforce(&Cluster::small_profile(test)).await?;
     cluster.wait_admitted("restart-tool", &tool_pod("job", UID)).await?;
     let bad = Watch::start(cluster, "restart-tool", hostile_pod("hostile"), false);
     cluster.control_plane.restart_apiserver(Shutdown::Kill).await?;

@@ -14,7 +14,7 @@ const UID: i64 = 50_001;
 /// itself answers.
 pub(crate) async fn a_new_namespace_never_admits_a_violation(cluster: &mut Cluster) -> TestResult {
     let test = "race";
-    cluster.enforce(&Cluster::toolforge_profile(test)?).await?;
+    cluster.enforce(&Cluster::small_profile(test)).await?;
     let cluster: &Cluster = cluster;
     stream::iter(0..200)
         .map(Ok)
@@ -42,7 +42,7 @@ pub(crate) async fn a_new_namespace_never_admits_a_violation(cluster: &mut Clust
 pub(crate) async fn policies_stay_enforced_while_the_controller_is_down(cluster: &mut Cluster) -> TestResult {
     let test = "down";
     cluster.create_tool(test, "down-old", UID).await?;
-    cluster.enforce(&Cluster::toolforge_profile(test)?).await?;
+    cluster.enforce(&Cluster::small_profile(test)).await?;
     cluster.wait_admitted("down-old", &tool_pod("job", UID)).await?;
     cluster.stop_controller().await?;
 
@@ -60,7 +60,7 @@ pub(crate) async fn policies_stay_enforced_while_the_controller_is_down(cluster:
     }
 
     // Tools that wait for a profile do not take it for ready before a controller has seen it.
-    let unseen = Cluster::toolforge_profile("down-unseen")?;
+    let unseen = Cluster::small_profile("down-unseen");
     cluster.apply_profile(&unseen).await?;
     let found = cluster.profiles().get("down-unseen").await?.status.unwrap_or_default();
     let conditions: Vec<_> = found.conditions.iter().map(|c| (c.type_.as_str(), c.status.as_str())).collect();
@@ -87,7 +87,7 @@ pub(crate) async fn invalid_parameter_fails_only_its_namespace(cluster: &mut Clu
     cluster.create_namespace("wrong-missing", &labels, &json!({})).await?;
     cluster.create_namespace("wrong-malformed", &labels, &uid("fifty thousand")).await?;
     cluster.create_namespace("wrong-range", &labels, &uid("0")).await?;
-    cluster.enforce(&Cluster::toolforge_profile(test)?).await?;
+    cluster.enforce(&Cluster::small_profile(test)).await?;
     cluster.wait_admitted("wrong-good", &tool_pod("job", UID)).await?;
 
     let problems = [
@@ -135,7 +135,7 @@ pub(crate) async fn a_changed_annotation_writes_one_object(cluster: &mut Cluster
     for index in 0..10 {
         cluster.create_tool(test, &format!("changed-{index}"), UID + index).await?;
     }
-    cluster.enforce(&Cluster::toolforge_profile(test)?).await?;
+    cluster.enforce(&Cluster::small_profile(test)).await?;
     cluster.wait_admitted("changed-3", &tool_pod("job", UID + 3)).await?;
     let (before, policies) = (cluster.params_versions(test).await?, cluster.policy_versions(test).await?);
     ensure!(before.len() == 10, "{before:?}");

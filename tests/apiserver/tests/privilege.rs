@@ -178,7 +178,7 @@ async fn live(cluster: &mut Cluster, test: &str) -> TestResult {
     cluster.create_tool(test, &namespace, UID).await?;
     let webhook = Webhook::start(cluster, None, &[]).await?;
     cluster.restart_controller(Options { leader_elect: true, ..Cluster::options()? }).await?;
-    let mut profile = Cluster::toolforge_profile(test)?;
+    let mut profile = Cluster::small_profile(test);
     profile["spec"]["mutation"] = json!({"defaults": "Secure", "engine": "Webhook"});
     profile["spec"]["exceptionRequests"] = json!({"checks": ["hostNamespaces"]});
     cluster.enforce(&profile).await?;

@@ -66,7 +66,7 @@ async fn put_back(cluster: &Cluster, test: &str, generation: &str) -> TestResult
 pub(crate) async fn an_edit_that_probes_refute_is_taken_back(cluster: &mut Cluster) -> TestResult {
     let (test, namespace) = ("refuted", "refuted-tool");
     cluster.create_tool(test, namespace, UID).await?;
-    let good = Cluster::toolforge_profile(test)?;
+    let good = Cluster::small_profile(test);
     cluster.enforce(&good).await?;
     for (path, object) in injector(&[namespace, names::PROBE_NAMESPACE]) {
         cluster.answer_to("POST", &path, &object).await?;

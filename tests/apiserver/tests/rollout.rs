@@ -27,11 +27,11 @@ fn of_environment(variable: &str, otherwise: usize) -> usize {
     std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
 }
 
-pub(crate) fn profile(test: &str, rollout: &Json) -> TestResult<Json> {
-    let mut profile = Cluster::toolforge_profile(test)?;
+pub(crate) fn profile(test: &str, rollout: &Json) -> Json {
+    let mut profile = Cluster::small_profile(test);
     profile["spec"]["enforcement"] = json!({"pods": "Audit", "workloads": "Audit", "namespaceStages": "ByLabel"});
     profile["spec"]["rollout"] = rollout.clone();
-    Ok(profile)
+    profile
 }
 
 pub(crate) fn permit(cluster: &Cluster, verb: &str) -> TestResult {
@@ -180,7 +180,7 @@ pub(crate) async fn a_rollout_promotes_what_complies_and_holds_the_rest(cluster:
         {"percent": 100},
     ]);
     let (seen, following) = Labels::follow(cluster, test).await?;
-    cluster.apply_profile(&profile(test, &json!({"waves": waves}))?).await?;
+    cluster.apply_profile(&profile(test, &json!({"waves": waves}))).await?;
     let failed = |status: &RolloutStatus| status.phase == RolloutPhase::Failed;
     let status = wait_rollout(cluster, test, "without permission", failed).await?;
     ensure!(status.message.contains("kubectl apply -k manifests/rollout"), "{status:?}");
@@ -259,11 +259,11 @@ pub(crate) async fn the_scan_finds_who_is_held(cluster: &mut Cluster, test: &str
 /// While a rollout is paused it promotes nothing; later namespaces are promoted like the others.
 async fn a_pause_takes_effect(cluster: &Cluster, test: &str, waves: &Json) -> TestResult {
     let (paused, late) = (json!({"pause": true, "waves": waves}), "rollout-late");
-    cluster.apply_profile(&profile(test, &paused)?).await?;
+    cluster.apply_profile(&profile(test, &paused)).await?;
     wait_rollout(cluster, test, "paused", |status| status.phase == RolloutPhase::Paused).await?;
     cluster.create_tool(test, late, UID).await?;
     wait_rollout(cluster, test, "one to go", |status| status.pending == 1).await?;
-    cluster.apply_profile(&profile(test, &json!({"waves": waves}))?).await?;
+    cluster.apply_profile(&profile(test, &json!({"waves": waves}))).await?;
     wait_rollout(cluster, test, "the late one", |status| status.phase == RolloutPhase::Complete && status.pending == 0)
         .await?;
     ensure!(label_of(cluster, test, late).await?.as_deref() == Some("Deny"), "the late one was not promoted");
@@ -352,7 +352,7 @@ pub(crate) async fn a_rollout_stops_at_a_violation(cluster: &mut Cluster) -> Tes
     .await?;
     permit(cluster, "apply")?;
     let waves = json!({"onViolation": "Stop", "waves": [{"percent": 100}]});
-    cluster.apply_profile(&profile(test, &waves)?).await?;
+    cluster.apply_profile(&profile(test, &waves)).await?;
     let status = wait_rollout(cluster, test, "stopped", |status| status.phase == RolloutPhase::Stopped).await?;
     ensure!(status.message.contains("rollstop-b") && status.promoted == 0 && status.held == 1, "{status:?}");
     wait_rolled_out(cluster, test, "Stopped").await?;
@@ -384,14 +384,14 @@ pub(crate) async fn a_soak_time_begins_again_after_a_denial(cluster: &mut Cluste
         cluster.create_tool(test, name, UID).await?;
     }
     permit(cluster, "apply")?;
-    let with_soak = |seconds: i64| -> TestResult<Json> {
+    let with_soak = |seconds: i64| {
         let waves = json!([{"names": ["rollsoak-a"], "soakSeconds": seconds}, {"percent": 100}]);
-        let mut profile = profile(test, &json!({"onDenial": "SoakAgain", "waves": waves}))?;
+        let mut profile = profile(test, &json!({"onDenial": "SoakAgain", "waves": waves}));
         profile["spec"]["enforcement"] = json!({"pods": "Audit", "workloads": "Off", "namespaceStages": "ByLabel"});
-        Ok(profile)
+        profile
     };
     // It is not over before the denial, however slow the machine is.
-    cluster.apply_profile(&with_soak(3600)?).await?;
+    cluster.apply_profile(&with_soak(3600)).await?;
     let soaking = wait_rollout(cluster, test, "soaking", |status| status.phase == RolloutPhase::Soaking).await?;
     eventually("the first namespace is in Deny", || async {
         let verdict = cluster.dry_run("rollsoak-a", &hostile_pod("hostile")).await;
@@ -415,7 +415,7 @@ pub(crate) async fn a_soak_time_begins_again_after_a_denial(cluster: &mut Cluste
     ensure!(label_of(cluster, test, "rollsoak-b").await?.is_none(), "rollsoak-b was promoted");
     cluster.kubectl(&["delete", "replicaset", "hostile", "-n", "rollsoak-a"])?;
     // Other waves begin at the first.
-    cluster.apply_profile(&with_soak(1)?).await?;
+    cluster.apply_profile(&with_soak(1)).await?;
     let status = wait_rollout(cluster, test, "complete", |status| status.phase == RolloutPhase::Complete).await?;
     ensure!(status.promoted == 2 && status.held == 0, "{status:?}");
     permit(cluster, "delete")?;
