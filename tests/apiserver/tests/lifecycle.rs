@@ -307,7 +307,7 @@ impl Watch {
 pub(crate) async fn renaming_a_parameter_changes_no_verdict(cluster: &mut Cluster) -> TestResult {
     let test = "renamed";
     cluster.create_tool(test, "renamed-tool", UID).await?;
-    let profile = Cluster::small_profile(test);
+    let profile = Cluster::toolforge_profile(test)?;
     cluster.enforce(&profile).await?;
     cluster.wait_admitted("renamed-tool", &tool_pod("job", UID)).await?;
     let good = Watch::start(cluster, "renamed-tool", tool_pod("job", UID), true);
@@ -393,7 +393,7 @@ pub(crate) async fn namespace_with_a_pod_with_a_finalizer_can_be_deleted(cluster
 pub(crate) async fn api_server_restart_admits_no_violation(cluster: &mut Cluster) -> TestResult {
     let test = "restart";
     cluster.create_tool(test, "restart-tool", UID).await?;
-    cluster.enforce(&Cluster::small_profile(test)).await?;
+    cluster.enforce(&Cluster::toolforge_profile(test)?).await?;
     cluster.wait_admitted("restart-tool", &tool_pod("job", UID)).await?;
     let bad = Watch::start(cluster, "restart-tool", hostile_pod("hostile"), false);
     cluster.control_plane.restart_apiserver(Shutdown::Kill).await?;

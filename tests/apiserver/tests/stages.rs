@@ -8,11 +8,11 @@ use crate::{lifecycle::Watch, scan};
 
 const UID: i64 = 50_001;
 
-/// A profile at these stages, with stages by label.
-fn staged(test: &str, stage: &str) -> Json {
-    let mut profile = Cluster::small_profile(test);
+/// The profile of Toolforge at these stages, with stages by label.
+fn staged(test: &str, stage: &str) -> Result<Json, Box<dyn std::error::Error + Send + Sync>> {
+    let mut profile = Cluster::toolforge_profile(test)?;
     profile["spec"]["enforcement"] = json!({"pods": stage, "workloads": stage, "namespaceStages": "ByLabel"});
-    profile
+    Ok(profile)
 }
 
 /// A namespace of a tool, with a stage of its own or none.
@@ -63,7 +63,7 @@ pub(crate) async fn a_namespace_can_have_a_stage_of_its_own(cluster: &mut Cluste
     for (name, label, _) in namespaces {
         create(cluster, test, name, label).await?;
     }
-    cluster.apply_profile(&staged(test, "Audit")).await?;
+    cluster.apply_profile(&staged(test, "Audit")?).await?;
     cluster.wait_condition(test, "Programmed", "True").await?;
     for (name, _, expected) in namespaces {
         for (kind, object) in [("pods", hostile_pod("hostile")), ("workloads", hostile_deployment())] {
@@ -131,7 +131,7 @@ pub(crate) async fn a_namespace_in_deny_stays_in_it_while_the_profile_changes(cl
         profile["spec"]["enforcement"]["namespaceStages"] = json!("Uniform");
         profile
     };
-    let [deny, warn, audit] = [staged(test, "Deny"), staged(test, "Warn"), staged(test, "Audit")];
+    let [deny, warn, audit] = [staged(test, "Deny")?, staged(test, "Warn")?, staged(test, "Audit")?];
     cluster.apply_profile(&audit).await?;
     let denied = |namespace: &'static str, denied: bool| async move {
         let what = format!("a violation is {} in {namespace}", if denied { "denied" } else { "admitted" });
@@ -175,7 +175,7 @@ pub(crate) async fn a_binding_of_deny_that_is_deleted_or_edited_is_restored(clus
     let (cluster, test): (&Cluster, _) = (cluster, "by-binding");
     create(cluster, test, "by-binding-deny", Some("Deny")).await?;
     create(cluster, test, "by-binding-audit", None).await?;
-    cluster.apply_profile(&staged(test, "Audit")).await?;
+    cluster.apply_profile(&staged(test, "Audit")?).await?;
     let hostile = || hostile_pod("hostile");
     let denied = || async {
         eventually("a violation is denied", || async {

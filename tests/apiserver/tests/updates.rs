@@ -56,7 +56,7 @@ pub(crate) async fn update_cannot_change_a_field_that_is_not_judged(cluster: &mu
 pub(crate) async fn adding_or_removing_parameters_admits_no_violation(cluster: &mut Cluster) -> TestResult {
     let test = "parameters";
     cluster.create_tool(test, test, UID).await?;
-    let with = Cluster::small_profile(test);
+    let with = Cluster::toolforge_profile(test)?;
     let mut without = with.clone();
     without["spec"]["parameters"] = json!([]);
     let without = serde_json::from_str(&without.to_string().replace("\"$uid\"", &UID.to_string()))?;
