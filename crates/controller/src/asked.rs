@@ -120,10 +120,17 @@ impl Asked {
         concerned
     }
 
-    /// The status of an exception was written. The answer has its new state.
-    pub fn wrote(&self, exception: &ToolSecurityException) {
-        let (key, version, value) = row(exception);
-        self.lock().set(key, version, value);
+    /// The status of an exception was written, and has this version since.
+    ///
+    /// Only what was written is taken over. The answer may have more, like an approval of which the watch has shown
+    /// nothing yet: that is a change which others must learn of, and the watch shows it.
+    pub fn wrote(&self, namespace: &str, exception: &ObservedException, version: u64, reported: Reported) {
+        let key = (namespace.to_owned(), exception.name.clone());
+        let mut table = self.lock();
+        let now = table.get(&key).filter(|now| now.uid == exception.uid).cloned();
+        if let Some(now) = now {
+            table.set(key, version, Arc::new(ObservedException { reported, ..now.as_ref().clone() }));
+        }
     }
 
     /// Those of a namespace, in the order of their names.
@@ -218,6 +225,7 @@ fn row(exception: &ToolSecurityException) -> (Key, u64, Arc<ObservedException>) 
 
 #[cfg(test)]
 mod tests {
+    use palisade_api::ApprovalState;
     use serde_json::json;
 
     use super::*;
@@ -232,6 +240,34 @@ mod tests {
             },
         }))
         .unwrap()
+    }
+
+    #[test]
+    fn an_approval_that_the_answer_to_a_write_has_is_a_change_when_the_watch_shows_it() {
+        let approved = |version| {
+            let mut exception = exception("x", "one", version);
+            let status = json!({"approval": {"uid": "u", "generation": 1}, "observedGeneration": 1});
+            exception.0.as_mut().unwrap().status = serde_json::from_value(status).unwrap();
+            exception
+        };
+        let asked = Asked::default();
+        asked.observe(Event::Apply(exception("x", "one", 1)));
+        let before = asked.in_namespace("a").remove(0);
+        // It was approved as version 2, and the conditions written after that.
+        let reported = Reported { generation: Some(1), ..Reported::default() };
+        asked.wrote("a", &before, 3, reported.clone());
+        let known = asked.in_namespace("a").remove(0);
+        assert_eq!((&known.reported, known.request.approval), (&reported, ApprovalState::Missing));
+        assert_eq!(asked.observe(Event::Apply(approved(2))), Concerned::default());
+        assert_eq!(asked.observe(Event::Apply(approved(3))).profiles.len(), 1);
+        assert_eq!(asked.in_namespace("a")[0].request.approval, ApprovalState::Current);
+        // If the watch was faster, what it has shown stays.
+        asked.wrote("a", &before, 4, Reported::default());
+        assert_eq!(asked.in_namespace("a")[0].request.approval, ApprovalState::Current);
+        // What is gone does not come back.
+        asked.observe(Event::Delete(approved(5)));
+        asked.wrote("a", &before, 4, reported);
+        assert!(asked.in_namespace("a").is_empty());
     }
 
     #[test]

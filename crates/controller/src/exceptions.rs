@@ -30,6 +30,7 @@ use crate::{
     context::Context,
     queue::{Later, Next},
     status::ConditionStatus,
+    table::version,
 };
 
 /// How long after a failed write it is tried again.
@@ -221,7 +222,7 @@ async fn write(
     }));
     let written = call(api.patch_status(&exception.name, &parameters, &patch)).await?;
     cx.metrics.wrote("ToolSecurityException", "patch");
-    cx.store.asked.wrote(&written);
+    cx.store.asked.wrote(namespace, exception, version(&written.metadata), reported.clone());
     Ok(())
 }
 

@@ -26,9 +26,13 @@ fn exception(approval: &Json) -> Json {
     })
 }
 
-/// The watch shows an exception.
+/// The API server has an exception, and the watch shows it.
 fn show(setup: &Setup, exception: &Json) {
     setup.mock.put(STATUS, exception.clone());
+    show_only(setup, exception);
+}
+
+fn show_only(setup: &Setup, exception: &Json) {
     let read: DeserializeGuard<ToolSecurityException> = serde_json::from_value(exception.clone()).unwrap();
     let concerned = setup.cx.store.asked.observe(Event::Apply(read));
     setup.cx.queues.exceptions.trigger(concerned.namespaces);
@@ -94,6 +98,23 @@ async fn state_of_an_exception_is_reported_and_never_an_approval() {
         assert!(request.body["status"].get("approval").is_none(), "{}", request.body);
         assert_eq!(request.body["metadata"], json!({"uid": "u"}));
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_approval_is_not_lost_if_conditions_are_written_right_after_it() {
+    let setup = Setup::new(&["a"]);
+    setup.run();
+    setup.observe(&asked_for());
+    setup.in_force("tools", 1).await;
+    // The API server has the approval already, and the watch is late.
+    setup.mock.put(STATUS, exception(&json!({"uid": "u", "generation": 1})));
+    show_only(&setup, &exception(&Json::Null));
+    state(&setup, "AwaitingApproval").await;
+    show_only(&setup, &setup.mock.get(STATUS).unwrap());
+    let at = params_path("tools", "a");
+    let has = |mock: &Mock| mock.get(&at).is_some_and(|it| it["spec"]["workloadExceptions"].is_object());
+    setup.until("parameters", has).await;
+    state(&setup, "InForce").await;
 }
 
 #[tokio::test(start_paused = true)]
