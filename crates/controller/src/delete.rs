@@ -21,8 +21,9 @@ pub async fn bindings(cx: &Context, profile: &str, part: Part) -> Result<bool, A
 /// Deletes a binding. Returns whether there was one.
 pub async fn binding(cx: &Context, name: &str) -> Result<bool, ApiError> {
     let api: Api<ValidatingAdmissionPolicyBinding> = Api::all(cx.client.clone());
+    let version = cx.store.binding_version(name);
     let deleted = gone(api.delete(name, &DeleteParams::default())).await?;
-    cx.store.deleted_binding(name);
+    cx.store.deleted_binding(name, version);
     Ok(deleted)
 }
 
@@ -30,7 +31,8 @@ pub async fn binding(cx: &Context, name: &str) -> Result<bool, ApiError> {
 pub async fn policy(cx: &Context, profile: &str, part: Part) -> Result<(), ApiError> {
     let api: Api<ValidatingAdmissionPolicy> = Api::all(cx.client.clone());
     let name = names::policy(profile, part);
+    let version = cx.store.policy_version(&name);
     gone(api.delete(&name, &DeleteParams::default())).await?;
-    cx.store.deleted_policy(&name);
+    cx.store.deleted_policy(&name, version);
     Ok(())
 }

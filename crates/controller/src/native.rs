@@ -161,7 +161,7 @@ impl NativePolicies {
     /// Remembers an object as it was read or written.
     pub fn wrote(&self, kind: Kind, meta: &ObjectMeta, spec: Json) {
         let (name, version, row) = row(meta.clone(), spec);
-        self.lock().table(kind).set(name, version, row);
+        self.lock().table(kind).wrote(name, version, row);
     }
 
     /// A watch has shown an object. Returns the names of what has changed.

@@ -18,7 +18,7 @@ use kube::{
     Api,
     api::{Patch, PatchParams},
     core::ObjectMeta,
-    runtime::{events::EventType, watcher::Event},
+    runtime::events::EventType,
 };
 use palisade_api::{OnDenial, OnViolation, Rollout, RolloutPhase, RolloutStatus, Stage, names};
 use palisade_compiler::{Namespace, selects};
@@ -333,8 +333,10 @@ impl Turn<'_> {
         let patch = Patch::Merge(json!({"metadata": metadata}));
         match call(api.patch_metadata(name, &parameters, &patch)).await {
             Ok(written) => {
-                let concerned = self.cx.store.observe_namespace(Event::Apply(written));
-                self.cx.queues.params.trigger(concerned);
+                let concerned = self.cx.store.wrote_namespace(written);
+                // If somebody else has changed it meanwhile, other profiles may be concerned, too.
+                self.cx.queues.params.trigger(concerned.clone());
+                self.cx.queues.rollouts.trigger(concerned);
             }
             // It was deleted meanwhile.
             Err(error) if error.is_not_found() => return Ok(false),

@@ -11,6 +11,8 @@ pub struct Table<K, V> {
     /// The objects of a list that is not complete yet.
     listing: Option<BTreeMap<K, Row<V>>>,
     synced: bool,
+    /// The highest version that the watch has shown. It shows them in their order.
+    shown: u64,
 }
 
 #[derive(Debug)]
@@ -34,7 +36,7 @@ pub struct Change<K, V> {
 
 impl<K, V> Default for Table<K, V> {
     fn default() -> Self {
-        Self { rows: BTreeMap::new(), listing: None, synced: false }
+        Self { rows: BTreeMap::new(), listing: None, synced: false, shown: 0 }
     }
 }
 
@@ -87,6 +89,15 @@ impl<K: Ord + Clone, V: Clone + PartialEq> Table<K, V> {
         (before.as_ref() != Some(&value)).then_some(Change { key, before, after: Some(value) })
     }
 
+    /// Sets an object as the answer to a write has it. Ignores an answer that comes late: if the watch is beyond its version
+    /// and the object is not there, it was deleted since.
+    pub fn wrote(&mut self, key: K, version: u64, value: V) -> Option<Change<K, V>> {
+        if version > 0 && version <= self.shown && !self.rows.contains_key(&key) {
+            return None;
+        }
+        self.set(key, version, value)
+    }
+
     /// Removes an object. Ignores an older version than the known one: the object was created again since.
     pub fn remove(&mut self, key: K, version: u64) -> Option<Change<K, V>> {
         if self.rows.get(&key).is_some_and(|row| row.version > version && version > 0) {
@@ -94,6 +105,11 @@ impl<K: Ord + Clone, V: Clone + PartialEq> Table<K, V> {
         }
         let before = self.rows.remove(&key)?;
         Some(Change { key, before: Some(before.value), after: None })
+    }
+
+    /// The version of an object; without it 1, so that any of this name is newer.
+    pub fn version_of(&self, key: &K) -> u64 {
+        self.rows.get(key).map_or(1, |row| row.version)
     }
 
     /// One object.
@@ -128,16 +144,19 @@ pub fn feed<O, K: Ord + Clone, V: Clone + PartialEq>(
         }
         Event::InitApply(object) => {
             let (key, version, value) = row(object);
+            table.shown = version.max(table.shown);
             table.list(key, version, value);
             Vec::new()
         }
         Event::InitDone => table.finish(),
         Event::Apply(object) => {
             let (key, version, value) = row(object);
+            table.shown = version.max(table.shown);
             table.set(key, version, value).into_iter().collect()
         }
         Event::Delete(object) => {
             let (key, version, _) = row(object);
+            table.shown = version.max(table.shown);
             table.remove(key, version).into_iter().collect()
         }
     }
@@ -195,6 +214,29 @@ mod tests {
         assert_eq!(table.set("a", 7, 'n'), None);
         assert_eq!(table.get("a"), Some(&'n'));
         assert_eq!(table.remove("a", 8), Some(Change { key: "a", before: Some('n'), after: None }));
+    }
+
+    #[test]
+    fn a_late_answer_does_not_bring_back_what_was_deleted() {
+        let mut table = Table::default();
+        let shows = |table: &mut Table<_, _>, event| feed(table, event, |(version, value)| ("a", version, value));
+        // The answer to a write comes before its event, or after it.
+        assert!(table.wrote("a", 7, 'x').is_some());
+        assert_eq!(shows(&mut table, Event::Apply((7, 'x'))), []);
+        assert_eq!(table.wrote("a", 7, 'x'), None);
+        // It was written again, and deleted, and both shown before the answer came.
+        shows(&mut table, Event::Apply((8, 'y')));
+        assert_eq!(shows(&mut table, Event::Delete((9, 'y'))).len(), 1);
+        assert_eq!(table.wrote("a", 8, 'y'), None);
+        assert_eq!(table.get("a"), None);
+        // A new one is there.
+        assert!(table.wrote("a", 10, 'z').is_some());
+        // It was deleted and created again, and both shown before the answer to the deletion came.
+        let deleted = table.version_of(&"a");
+        shows(&mut table, Event::Delete((11, 'z')));
+        shows(&mut table, Event::Apply((12, 'w')));
+        assert_eq!(table.remove("a", deleted), None);
+        assert_eq!(table.get("a"), Some(&'w'));
     }
 
     #[test]

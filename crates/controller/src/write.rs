@@ -91,9 +91,10 @@ async fn delete_one(cx: &Context, profile: &str, namespace: &str) -> Result<(), 
         return Err(ApiError::NamespaceNotShown);
     }
     let api: Api<ToolSecurityParams> = Api::namespaced(cx.client.clone(), namespace);
+    let version = cx.store.params_version(profile, namespace);
     gone(api.delete(&names::params(profile), &DeleteParams::default())).await?;
     cx.metrics.wrote(PARAMS, "delete");
-    cx.store.deleted_params(profile, namespace);
+    cx.store.deleted_params(profile, namespace, version);
     Ok(())
 }
 

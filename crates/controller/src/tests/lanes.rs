@@ -61,6 +61,27 @@ async fn repair_is_not_delayed_by_hanging_requests() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_is_deleted_while_the_answer_to_its_write_is_under_way_is_restored() {
+    for kind in [BINDINGS, POLICIES] {
+        let setup = setup(1);
+        let is_late = move |asked: &RecordedRequest| asked.path == path(kind, "tools") && asked.is_write();
+        setup.mock.rule(
+            move |asked| {
+                if is_late(asked) { Respond::Late(Duration::from_millis(100)) } else { Respond::Normally }
+            },
+        );
+        setup.run();
+        setup.write("tools", 1, 100);
+        let at = path(kind, "tools");
+        setup.until("it is written", |mock| mock.get(&at).is_some()).await;
+        setup.show(kind, "tools");
+        setup.delete(kind, "tools");
+        setup.mock.rule(|_| Respond::Normally);
+        setup.until("it is restored", |mock| mock.get(&at).is_some()).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn new_namespace_is_served_before_the_backlog() {
     let setup = setup(1000);
     setup.mock.rule(|asked| {

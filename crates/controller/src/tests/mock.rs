@@ -53,6 +53,8 @@ pub enum Respond {
     Error(u16),
     /// Normally, after this time.
     After(Duration),
+    /// Normally, but the answer is under way for this time.
+    Late(Duration),
     /// Not at all.
     Never,
     /// With these events of a watch.
@@ -121,9 +123,15 @@ impl Mock {
         lock(&self.objects).insert(path.to_owned(), object);
     }
 
-    /// Somebody else deletes an object. Returns what it was.
+    /// Somebody else deletes an object. Returns it as a watch shows that.
     pub fn remove(&self, path: &str) -> Json {
-        lock(&self.objects).remove(path).unwrap_or_else(|| panic!("there is no {path}"))
+        let mut object = lock(&self.objects).remove(path).unwrap_or_else(|| panic!("there is no {path}"));
+        object["metadata"]["resourceVersion"] = self.next_version().into();
+        object
+    }
+
+    fn next_version(&self) -> String {
+        self.version.fetch_add(1, Ordering::Relaxed).to_string()
     }
 
     async fn serve(&self, request: Request<Body>) -> Response<Body> {
@@ -142,6 +150,11 @@ impl Mock {
                 tokio::time::sleep(after).await;
                 self.respond_normally(&asked).await
             }
+            Respond::Late(by) => {
+                let answer = self.respond_normally(&asked).await;
+                tokio::time::sleep(by).await;
+                answer
+            }
             Respond::Never => pending().await,
             Respond::Events(events) => {
                 let lines = events.iter().map(|event| format!("{event}\n"));
@@ -158,7 +171,7 @@ impl Mock {
         // A status is kept beside its object.
         let path = asked.path.as_str();
         let last = path.rsplit('/').next().unwrap_or_default();
-        let version = self.version.fetch_add(1, Ordering::Relaxed).to_string();
+        let version = self.next_version();
         let mut objects = lock(&self.objects);
         match asked.method {
             Method::GET if last.chars().any(|c| c == '.') || KINDS.contains(&last) => {

@@ -9,6 +9,7 @@ mod stages;
 
 use std::{sync::Arc, time::Duration};
 
+use k8s_openapi::api::admissionregistration::v1::{ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{
     core::{DeserializeGuard, PartialObjectMeta},
@@ -78,15 +79,27 @@ impl Setup {
         self.cx.queues.params.trigger(concerned);
     }
 
+    /// The watch shows a policy or a binding.
+    fn show(&self, kind: &str, profile: &str) {
+        self.shown(kind, self.mock.get(&path(kind, profile)).unwrap(), Event::Apply, Event::Apply);
+    }
+
     /// Somebody else deletes a policy or a binding.
     fn delete(&self, kind: &str, profile: &str) {
-        let path = format!("{kind}/palisade-{profile}-pods");
-        let mut object = self.mock.remove(&path);
-        object["metadata"]["resourceVersion"] = "999999".into();
+        self.shown(kind, self.mock.remove(&path(kind, profile)), Event::Delete, Event::Delete);
+    }
+
+    fn shown(
+        &self,
+        kind: &str,
+        object: Json,
+        policy: impl Fn(ValidatingAdmissionPolicy) -> Event<ValidatingAdmissionPolicy>,
+        binding: impl Fn(ValidatingAdmissionPolicyBinding) -> Event<ValidatingAdmissionPolicyBinding>,
+    ) {
         let concerned = if kind == POLICIES {
-            self.cx.store.observe_policy(Event::Delete(serde_json::from_value(object).unwrap()))
+            self.cx.store.observe_policy(policy(serde_json::from_value(object).unwrap()))
         } else {
-            self.cx.store.observe_binding(Event::Delete(serde_json::from_value(object).unwrap()))
+            self.cx.store.observe_binding(binding(serde_json::from_value(object).unwrap()))
         };
         self.cx.queues.repairs.trigger(concerned.clone());
         self.cx.queues.reconcile.trigger(concerned);

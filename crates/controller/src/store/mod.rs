@@ -4,6 +4,8 @@
 //! Each event names the profiles that it concerns. An answer to our own write concerns none, and the event that
 //! announces it later changes nothing, so that a write does not cause the next reconcile.
 
+mod answers;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -21,7 +23,7 @@ use kube::{
     runtime::watcher::Event,
 };
 use palisade_api::{
-    ToolSecurityParams, ToolSecurityParamsSpec, ToolSecurityProfile, ToolSecurityProfileStatus,
+    ToolSecurityParams, ToolSecurityParamsSpec, ToolSecurityProfile,
     names::{self, Part},
 };
 use palisade_compiler::{Namespace, selects};
@@ -241,14 +243,8 @@ impl Store {
     /// A watch has shown a namespace.
     pub fn observe_namespace(&self, event: Event<PartialObjectMeta<CoreNamespace>>) -> ProfileNames {
         let mut inner = self.lock();
-        let changes = feed(&mut inner.namespaces, event, |object| {
-            let (name, version) = identity(&object.metadata);
-            (name, version, Arc::new(namespace(object.metadata)))
-        });
-        for namespaces in inner.changed.values_mut() {
-            namespaces.extend(changes.iter().map(|change| change.key.clone()));
-        }
-        changes.iter().flat_map(|change| inner.concerned_by(change)).collect()
+        let changes = feed(&mut inner.namespaces, event, namespace_row);
+        inner.namespaces_changed(&changes)
     }
 
     /// A watch has shown parameters.
@@ -280,57 +276,6 @@ impl Store {
         let changes = feed(&mut inner.bindings, event, binding_row);
         changes.iter().filter_map(|change| inner.owner_of(&change.key)).collect()
     }
-
-    /// The status of a profile was written.
-    pub fn wrote_status(&self, observed: &ObservedProfile, version: u64, status: ToolSecurityProfileStatus) {
-        let Ok(profile) = &observed.profile else { return };
-        let name = observed.meta.name.clone().unwrap_or_default();
-        let profile = ToolSecurityProfile { status: Some(status), ..profile.as_ref().clone() };
-        let value = ObservedProfile { meta: observed.meta.clone(), profile: Ok(Arc::new(profile)) };
-        let mut inner = self.lock();
-        // This one must not hide a newer generation that the watch has shown since.
-        if inner.profiles.get(&name).is_some_and(|now| now.meta == observed.meta) {
-            inner.profiles.set(name, version, Arc::new(value));
-        }
-    }
-
-    /// Parameters were written. The answer has their new state.
-    pub fn wrote_params(&self, params: &ToolSecurityParams) {
-        let (key, version, value) = params_row(&params.metadata, Some(&params.spec));
-        let mut inner = self.lock();
-        inner.params_changed(&key);
-        inner.params.set(key, version, value);
-    }
-
-    /// Parameters were deleted.
-    pub fn deleted_params(&self, profile: &str, namespace: &str) {
-        let key = (profile.to_owned(), namespace.to_owned());
-        let mut inner = self.lock();
-        inner.params_changed(&key);
-        inner.params.remove(key, 0);
-    }
-
-    /// A policy was written.
-    pub fn wrote_policy(&self, policy: ValidatingAdmissionPolicy) {
-        let (key, version, value) = policy_row(policy);
-        self.lock().policies.set(key, version, value);
-    }
-
-    /// A policy was deleted.
-    pub fn deleted_policy(&self, name: &str) {
-        self.lock().policies.remove(name.to_owned(), 0);
-    }
-
-    /// A binding was deleted.
-    pub fn deleted_binding(&self, name: &str) {
-        self.lock().bindings.remove(name.to_owned(), 0);
-    }
-
-    /// A binding was written.
-    pub fn wrote_binding(&self, binding: ValidatingAdmissionPolicyBinding) {
-        let (key, version, value) = binding_row(binding);
-        self.lock().bindings.set(key, version, value);
-    }
 }
 
 /// The namespaces, and the parameters of one profile in them.
@@ -349,6 +294,14 @@ impl Inner {
         if let Some(namespaces) = self.changed.get_mut(profile) {
             namespaces.insert(namespace.clone());
         }
+    }
+
+    /// Remembers which namespaces have changed. Returns the profiles that this concerns.
+    fn namespaces_changed(&mut self, changes: &[Change<String, Arc<ObservedNamespace>>]) -> ProfileNames {
+        for namespaces in self.changed.values_mut() {
+            namespaces.extend(changes.iter().map(|change| change.key.clone()));
+        }
+        changes.iter().flat_map(|change| self.concerned_by(change)).collect()
     }
 
     /// The profiles that select the namespace or did so, as they were written or as they are in force.
@@ -383,6 +336,11 @@ fn without_version(profile: Arc<ToolSecurityProfile>) -> Arc<ToolSecurityProfile
     let mut profile = Arc::unwrap_or_clone(profile);
     profile.metadata = slim(profile.metadata);
     Arc::new(profile)
+}
+
+fn namespace_row(object: PartialObjectMeta<CoreNamespace>) -> (String, u64, Arc<ObservedNamespace>) {
+    let (name, version) = identity(&object.metadata);
+    (name, version, Arc::new(namespace(object.metadata)))
 }
 
 fn namespace(meta: ObjectMeta) -> ObservedNamespace {
