@@ -33,15 +33,8 @@ pub(super) fn is_presence(of: &Node) -> bool {
 
 /// The opposite of an atom.
 pub(super) fn negated(of: Node) -> Node {
-    let opposite = |function: &str| match function {
-        "_==_" => Some("_!=_"),
-        "_!=_" => Some("_==_"),
-        _ => None,
-    };
     match of.expr {
-        Expr::Call { function, target: None, args } if opposite(&function).is_some() => {
-            call(opposite(&function).unwrap_or_default(), args)
-        }
+        Expr::Call { function, target: None, args } if &*function == "_==_" => call("_!=_", args),
         expr => call("!_", vec![node(expr)]),
     }
 }
@@ -51,7 +44,7 @@ pub(super) fn equal_parts(of: &Node) -> Option<(Node, Vec<Node>)> {
     let constant = |node: &Node| matches!(node.expr, Expr::Literal(Literal::String(_) | Literal::Int(_)));
     let Expr::Call { function, target: None, args } = &of.expr else { return None };
     match (&**function, args.as_slice()) {
-        ("_==_", [what, value]) if constant(value) && !constant(what) => Some((what.clone(), vec![value.clone()])),
+        ("_==_", [what, value]) if constant(value) => Some((what.clone(), vec![value.clone()])),
         ("@in", [what, Node { expr: Expr::List { elements, optional }, .. }])
             if optional.is_empty() && !elements.is_empty() && elements.iter().all(constant) =>
         {

@@ -149,7 +149,6 @@ impl<'a> Cases<'a> {
 
     fn is(&self, of: &Node, wanted: bool, scope: &Scope) -> Test {
         self.value(of, scope, &mut |value| match value {
-            Known::Cel(Node { expr: Expr::Literal(Literal::Bool(value)), .. }) => Test::Const(value == wanted),
             Known::Cel(node) if wanted => Test::Is(shorter(node), wanted),
             Known::Cel(node) => Test::Is(node, wanted),
             _ => NEVER,

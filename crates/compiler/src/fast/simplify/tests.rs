@@ -1,7 +1,5 @@
 //! Whatever is simplified holds only where the test held that it was made of.
 
-use std::collections::BTreeMap;
-
 use palisade_cel::{ast::Node, format::print};
 use proptest::{
     prelude::*,
@@ -21,7 +19,7 @@ const ELEMENTS: [&str; 2] = ["first", "second"];
 /// What a request has.
 #[derive(Debug)]
 struct Request {
-    atoms: BTreeMap<String, bool>,
+    atoms: Vec<(Node, bool)>,
     length: usize,
     size: i64,
 }
@@ -33,6 +31,9 @@ fn text(node: &Node) -> String {
 impl Request {
     /// The value of an atom. That of one that nobody has drawn depends on its text alone.
     fn atom(&self, node: &Node) -> bool {
+        if let Some(drawn) = self.drawn(node) {
+            return drawn;
+        }
         let text = text(node);
         if let Some(most) = text.strip_prefix("s.size() <= ") {
             return most.parse().is_ok_and(|most: i64| self.size <= most);
@@ -41,13 +42,14 @@ impl Request {
             return self.length == 0;
         }
         if let Some(values) = text.strip_prefix("t in [") {
-            return values.trim_end_matches(']').split(", ").any(|value| self.drawn(&format!("t == {value}")));
+            let is = |value: &str| self.drawn(&value_is(value.trim_matches('\'')));
+            return values.trim_end_matches(']').split(", ").any(|value| is(value) == Some(true));
         }
-        self.drawn(&text)
+        text.len().is_multiple_of(2)
     }
 
-    fn drawn(&self, text: &str) -> bool {
-        self.atoms.get(text).copied().unwrap_or(text.len().is_multiple_of(2))
+    fn drawn(&self, node: &Node) -> Option<bool> {
+        self.atoms.iter().find(|(atom, _)| atom == node).map(|(_, value)| *value)
     }
 
     fn holds(&self, test: &Test) -> bool {
@@ -75,10 +77,14 @@ impl Request {
     }
 }
 
+/// `t == value`.
+fn value_is(value: &str) -> Node {
+    call("_==_", vec![ident("t"), literal::string(value)])
+}
+
 /// Atoms of the pod, and of an element.
 fn atoms(item: &str) -> Vec<Node> {
     let at_most = |most| call("_<=_", vec![size(ident("s")), literal::int(most)]);
-    let is = |value: &str| call("_==_", vec![ident("t"), literal::string(value)]);
     vec![
         presence(select(ident("a"), "x")),
         presence(select(ident("a"), "y")),
@@ -86,8 +92,8 @@ fn atoms(item: &str) -> Vec<Node> {
         select(ident("a"), "b"),
         at_most(3),
         at_most(5),
-        is("u"),
-        is("v"),
+        value_is("u"),
+        value_is("v"),
         presence(select(ident(item), "x")),
         select(ident(item), "b"),
         presence(select(ident(item), "y")),
@@ -127,14 +133,16 @@ fn loops(test: &Test) -> usize {
 }
 
 fn request() -> impl Strategy<Value = Request> {
-    let names: Vec<String> =
-        ["c", "first", "second"].iter().flat_map(|item| atoms(item)).map(|node| text(&node)).collect();
-    (prop::collection::vec(any::<bool>(), names.len()), 0..=2_usize, 0..8_i64, 0..3_usize).prop_map(
+    let nodes: Vec<Node> = ["c", "first", "second"].iter().flat_map(|item| atoms(item)).collect();
+    // What the size of a text says is known from it.
+    let nodes: Vec<Node> = nodes.into_iter().filter(|node| super::at_most(node).is_none()).collect();
+    (prop::collection::vec(any::<bool>(), nodes.len()), 0..=2_usize, 0..8_i64, 0..3_usize).prop_map(
         move |(values, length, size, which)| {
-            let mut atoms: BTreeMap<_, _> = names.iter().cloned().zip(values).collect();
+            let mut atoms: Vec<_> = nodes.iter().cloned().zip(values).collect();
             // A text has one value.
             for (index, value) in ["u", "v"].iter().enumerate() {
-                atoms.insert(format!("t == '{value}'"), index == which);
+                let is = value_is(value);
+                atoms.iter_mut().filter(|(node, _)| *node == is).for_each(|(_, value)| *value = index == which);
             }
             Request { atoms, length, size }
         },
