@@ -272,7 +272,7 @@ mutants: ## Break the code of the fast path, one place at a time: some test must
 	@echo 'First by the tests of the compiler, which take seconds. What survives them is tried by those of the gate.'
 	$(CARGO_MUTANTS) mutants --jobs 2 --file '$(FILES)' --output $(TARGET)/mutants -- --lib --test=fast || case $$? in 2 | 3) ;; *) exit 1 ;; esac
 	$(CARGO_MUTANTS) mutants --iterate --file '$(FILES)' --output $(TARGET)/mutants \
-		--test-package palisade-compiler,palisade-gate -- --lib --test=fast --test=catalogue
+		--test-package palisade-gate -- --test=catalogue
 
 .PHONY: properties
 properties: ## Judge random pods by random profiles: CASES=3000, others each time; ONLY=early is a part

@@ -97,6 +97,7 @@ mod tests {
             ("'0123456789' + '0123456789' == a.b", (3 + 3) + 3 + 3),
             ("(a.name + 'x') == (a.b + 'x')", (4 + 7) + (4 + 52) + 1 + 7),
             ("a.b.lowerAscii()", 3 + 51),
+            ("a.b.lowerAscii() == a.c", (3 + 51) + 2 + 1 + 52),
             ("a.containers.all(c, c.x)", 6 * 128),
             ("a.volumes.all(v, v.x)", 6 * 256),
             ("a.other.all(o, o.x)", 6 * 1024),

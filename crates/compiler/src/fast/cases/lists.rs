@@ -35,7 +35,6 @@ impl Cases<'_> {
                 variable(of).and_then(|name| self.definitions.get(&**name)).is_some_and(|of| self.is_list(of))
             }
             Expr::Call { function, target, args } => match (&**function, target, args.as_slice()) {
-                ("_?_:_", None, [_, yes, no]) => self.is_list(yes) || self.is_list(no),
                 ("_+_", None, [left, right]) => self.is_list(left) || self.is_list(right),
                 ("orValue", Some(_), [other]) => self.is_list(other),
                 ("map" | "filter" | "transformList", Some(_), args) => looping(function, args).is_some(),
@@ -108,7 +107,7 @@ impl Cases<'_> {
         }
     }
 
-    /// The list of the summed lists, if each of them is a field, so that the test of the elements is written once.
+    /// The list of the summed lists, if each of them is a field that is there or optional, so that the test of the elements is written once.
     fn lists(&self, sum: &Node, scope: &Scope) -> Option<Node> {
         let mut terms = Vec::new();
         summands(sum, &mut terms);
@@ -136,7 +135,8 @@ impl Cases<'_> {
                 optional.push(elements.len());
                 elements.push(call("_?._", vec![(**operand).clone(), literal::string(field)]));
             } else {
-                elements.push(found?);
+                // A field that may be absent would fail here.
+                elements.push(found.filter(|path| self.is_present(path))?);
             }
         }
         Some(node(Expr::List { elements, optional }))

@@ -61,6 +61,9 @@ type Then<'k> = &'k mut dyn FnMut(Known) -> Test;
 
 const NEVER: Test = Test::Const(false);
 
+/// How many values one test may look at.
+const MOST_VALUES: usize = 200_000;
+
 /// The variable with the parameters.
 const PARAMETERS: &str = "params";
 
@@ -80,7 +83,8 @@ pub(super) struct Cases<'a> {
     within: u64,
     /// The elements of the enclosing loops, and their lists.
     items: RefCell<Vec<(Arc<str>, Node)>>,
-    steps: Cell<usize>,
+    /// How many values it may look at before it gives up.
+    left: Cell<usize>,
     /// Whether an expression calls a function that is not understood.
     pub gave_up: Cell<bool>,
 }
@@ -106,7 +110,7 @@ impl<'a> Cases<'a> {
             assumed: RefCell::default(),
             within,
             items: RefCell::default(),
-            steps: Cell::new(0),
+            left: Cell::new(MOST_VALUES),
             gave_up: Cell::new(false),
         }
     }

@@ -36,9 +36,6 @@ fn asks(test: &Test, atom: &Node) -> bool {
 fn normal(node: Node, wanted: bool) -> Test {
     match node.expr {
         Expr::Literal(Literal::Bool(value)) => Test::Const(value == wanted),
-        Expr::Call { function, target: None, mut args } if &*function == "!_" && args.len() == 1 => {
-            normal(args.remove(0), !wanted)
-        }
         Expr::Call { function, target: None, args } if &*function == "_!=_" => normal(call("_==_", args), !wanted),
         Expr::Call { function, target: None, mut args } if &*function == "@in" && only(&args).is_some() => {
             let one = only(&args).cloned();
@@ -269,7 +266,7 @@ fn grouped(tests: Vec<Test>, and: bool) -> Vec<Test> {
     let Some((guard, _)) = guards.into_iter().min_by_key(|(guard, _)| weight(guard)) else { return tests };
     let (mut yes, mut no, mut others) = (Vec::new(), Vec::new(), Vec::new());
     for test in tests {
-        match split_by(test, &guard, and) {
+        match split_by(test, &guard) {
             Ok((one, other)) => {
                 yes.push(one);
                 no.push(other);
@@ -320,7 +317,7 @@ fn without_opposites(tests: Vec<Test>, and: bool) -> Vec<Test> {
 /// What a test asks the presence of before anything else.
 fn guards_of(test: &Test, and: bool) -> Vec<Node> {
     match (test, and) {
-        (Test::If(parts), _) if is_presence(&parts.0) => vec![parts.0.clone()],
+        (Test::If(parts), _) => vec![parts.0.clone()],
         (Test::Any(tests), true) | (Test::All(tests), false) => {
             let guard = |test: &Test| match test {
                 Test::Is(node, _) if is_presence(node) => Some(node.clone()),
@@ -333,11 +330,11 @@ fn guards_of(test: &Test, and: bool) -> Vec<Node> {
 }
 
 /// The test where the guard is true, and where it is false; the test itself if it does not ask for it at once.
-fn split_by(test: Test, guard: &Node, and: bool) -> Result<(Test, Test), Test> {
+fn split_by(test: Test, guard: &Node) -> Result<(Test, Test), Test> {
     match test {
         Test::If(parts) if parts.0 == *guard => Ok((parts.1, parts.2)),
-        Test::Any(tests) if and => split_list(tests, guard, false),
-        Test::All(tests) if !and => split_list(tests, guard, true),
+        Test::Any(tests) => split_list(tests, guard, false),
+        Test::All(tests) => split_list(tests, guard, true),
         other => Err(other),
     }
 }

@@ -201,6 +201,20 @@ fn renaming_reaches_lists_and_bodies_of_inner_loops() {
     assert_eq!(text(&renamed.node()), "d.l.all(m, d.x == m.x)");
 }
 
+#[test]
+fn what_an_atom_says_reaches_tests_before_it() {
+    let (b, x, y) = (select(ident("a"), "b"), presence(select(ident("a"), "x")), presence(select(ident("a"), "y")));
+    let choice = Test::If(Box::new((x, Test::Is(b.clone(), true), Test::Is(y, true))));
+    assert_eq!(text(&simplified(Test::All(vec![choice, Test::Is(b, true)])).node()), "a.b && (has(a.x) || has(a.y))");
+}
+
+/// `x in [?y]` is not `x == y`.
+#[test]
+fn an_optional_element_is_no_constant() {
+    let root = palisade_cel::parse::parse_unexpanded("t in [?a.?x]", crate::writing::SYNTAX).unwrap().root;
+    assert_eq!(text(&simplified(Test::Is(root, true)).node()), "t in [?a.?x]");
+}
+
 /// What stands behind a test of presence stays behind it.
 #[test]
 fn simplification_keeps_reads_behind_their_presence_test() {
