@@ -46,6 +46,8 @@ kind: ToolSecurityProfile
 metadata: {name: tools}
 spec:
   namespaceSelector: {matchLabels: {tenancy: tool}}
+  baseline: Privileged
+  privileges: {privileged: false}
 ---
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
