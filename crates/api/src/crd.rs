@@ -16,43 +16,48 @@ use crate::{
 /// All of them, in the order of their names.
 pub fn all() -> Vec<CustomResourceDefinition> {
     // Their schemas are derived from the types, which takes as long as to compile a profile.
-    static ALL: LazyLock<Vec<CustomResourceDefinition>> = LazyLock::new(derived);
+    static ALL: LazyLock<Vec<CustomResourceDefinition>> = LazyLock::new(|| {
+        vec![
+            installed(ToolSecurityException::crd()),
+            params(),
+            installed(ToolSecurityProfile::crd()),
+            installed(ToolSecurityReport::crd()),
+        ]
+    });
     ALL.clone()
 }
 
-fn derived() -> Vec<CustomResourceDefinition> {
-    let mut all = vec![
-        ToolSecurityException::crd(),
-        ToolSecurityParams::crd(),
-        ToolSecurityProfile::crd(),
-        ToolSecurityReport::crd(),
-    ];
-    for crd in &mut all {
-        let kind = crd.spec.names.kind.clone();
-        for version in &mut crd.spec.versions {
-            if let Some(schema) = version.schema.as_mut().and_then(|schema| schema.open_api_v3_schema.as_mut()) {
-                tidy(schema);
-                if let Some(selector) = below(schema, &["spec", "namespaceSelector"]) {
-                    select(selector);
-                }
-                let waves = below(schema, &["spec", "rollout", "waves"]).and_then(|waves| waves.items.as_mut());
-                if let Some(JSONSchemaPropsOrArray::Schema(wave)) = waves
-                    && let Some(selector) = below(wave, &["selector"])
-                {
-                    select(selector);
-                }
-                let unreported = match kind.as_str() {
-                    "ToolSecurityProfile" => unreported("profile", &Reason::Pending),
-                    "ToolSecurityException" => unreported("exception", &ExceptionReason::Pending),
-                    _ => continue,
-                };
-                if let Some(status) = below(schema, &["status"]) {
-                    status.default = Some(JSON(unreported));
-                }
+/// That of `ToolSecurityParams`, the only kind that generated policies read: a small part of all.
+pub fn params() -> CustomResourceDefinition {
+    installed(ToolSecurityParams::crd())
+}
+
+/// A definition as it is derived, with what its types do not say.
+fn installed(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
+    let kind = crd.spec.names.kind.clone();
+    for version in &mut crd.spec.versions {
+        if let Some(schema) = version.schema.as_mut().and_then(|schema| schema.open_api_v3_schema.as_mut()) {
+            tidy(schema);
+            if let Some(selector) = below(schema, &["spec", "namespaceSelector"]) {
+                select(selector);
+            }
+            let waves = below(schema, &["spec", "rollout", "waves"]).and_then(|waves| waves.items.as_mut());
+            if let Some(JSONSchemaPropsOrArray::Schema(wave)) = waves
+                && let Some(selector) = below(wave, &["selector"])
+            {
+                select(selector);
+            }
+            let unreported = match kind.as_str() {
+                "ToolSecurityProfile" => unreported("profile", &Reason::Pending),
+                "ToolSecurityException" => unreported("exception", &ExceptionReason::Pending),
+                _ => continue,
+            };
+            if let Some(status) = below(schema, &["status"]) {
+                status.default = Some(JSON(unreported));
             }
         }
     }
-    all
+    crd
 }
 
 /// The status of what no controller has seen. By the rules of kstatus, an object without conditions is ready:

@@ -24,10 +24,8 @@ const SELECTOR: &str =
 static KINDS: LazyLock<Vec<Kinds>> = LazyLock::new(|| {
     let with = |minor| {
         let mut kinds = Kinds::without_builtin(minor);
-        for crd in crd::all() {
-            // They are this project's own, and tests install them on API servers.
-            let _ = kinds.add_crd(&json!(crd));
-        }
+        // It is this project's own, and tests install it on API servers.
+        let _ = kinds.add_crd(&json!(crd::params()));
         kinds
     };
     Minor::ALL.map(with).into()

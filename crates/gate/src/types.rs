@@ -13,12 +13,10 @@ use palisade_objects::workload::WORKLOADS;
 
 use crate::validator::diagnostic;
 
-/// Schemas of our own kinds, and of the built-in ones of the oldest supported minor: later ones only add fields.
+/// The schema of parameters, and those of the built-in kinds of the oldest supported minor: later ones only add fields.
 static SCHEMAS: LazyLock<Schemas> = LazyLock::new(|| {
     let mut schemas = Schemas::builtin(Minor::OLDEST).unwrap_or_default();
-    for crd in crd::all() {
-        schemas.add_crd(&serde_json::to_value(crd).unwrap_or_default());
-    }
+    schemas.add_crd(&serde_json::to_value(crd::params()).unwrap_or_default());
     schemas
 });
 
