@@ -1,6 +1,6 @@
 //! The offline check: the only way to a [`Checked`].
 
-use std::sync::LazyLock;
+use std::{collections::HashSet, sync::LazyLock};
 
 use palisade_api::{Diagnostic, ToolSecurityParamsSpec, catalogue, names};
 use palisade_checks::fixture::Fixture;
@@ -17,12 +17,14 @@ use crate::{
     types,
 };
 
-/// The pods of all fixtures of the catalogue.
+/// The pods of all fixtures of the catalogue, each once: many fixtures share a pod and differ in their parameters.
 static PODS: LazyLock<Vec<Json>> = LazyLock::new(|| {
+    let mut seen = HashSet::new();
     catalogue::ALL
         .iter()
         .flat_map(|check| serde_saphyr::from_str::<Vec<Fixture>>(check.fixtures).unwrap_or_default())
         .map(|fixture| fixture.pod())
+        .filter(|pod| seen.insert(pod.clone()))
         .collect()
 });
 
