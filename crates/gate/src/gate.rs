@@ -1,6 +1,6 @@
 //! The offline check: the only way to a [`Checked`].
 
-use std::{collections::HashSet, sync::LazyLock};
+use std::{collections::BTreeSet, sync::LazyLock};
 
 use palisade_api::{Diagnostic, ToolSecurityParamsSpec, catalogue, names};
 use palisade_checks::fixture::Fixture;
@@ -19,12 +19,12 @@ use crate::{
 
 /// The pods of all fixtures of the catalogue, each once: many fixtures share a pod and differ in their parameters.
 static PODS: LazyLock<Vec<Json>> = LazyLock::new(|| {
-    let mut seen = HashSet::new();
+    let mut seen = BTreeSet::new();
     catalogue::ALL
         .iter()
         .flat_map(|check| serde_saphyr::from_str::<Vec<Fixture>>(check.fixtures).unwrap_or_default())
         .map(|fixture| fixture.pod())
-        .filter(|pod| seen.insert(pod.clone()))
+        .filter(|pod| seen.insert(pod.to_string()))
         .collect()
 });
 
