@@ -186,9 +186,11 @@ fn announce_failures(
         None if known == Some(namespaces.counts.failed) => Vec::new(),
         None => now.iter().collect(),
     };
-    let (not_written, denied): (Vec<&String>, Vec<&String>) =
+    let (not_written, violating): (Vec<&String>, Vec<&String>) =
         new.into_iter().partition(|name| namespaces.not_written.contains(*name));
-    for (what, names) in [("all pods are denied in", denied), ("parameters could not be written in", not_written)] {
+    for (what, names) in
+        [("every pod violates the profile in", violating), ("parameters could not be written in", not_written)]
+    {
         if let Some(first) = names.first() {
             let note = format!("{what} {}; {first}: {}", few(&names), namespaces.failed[*first]);
             cx.events.profile(&observed.meta, EventType::Warning, "NamespaceFailed", &note);

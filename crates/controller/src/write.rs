@@ -79,7 +79,7 @@ async fn write_one(cx: &Context, profile: &str, namespace: &str, write: &Write) 
     let written = converge::apply(&api, &params, names::field_manager::PARAMS, same).await?;
     cx.metrics.wrote(PARAMS, Verb::Apply.label());
     if let Some(problem) = write.new_problem(&params.spec) {
-        let note = format!("all pods are denied: {problem}");
+        let note = format!("every pod violates the profile: {problem}");
         cx.events.params(&written.metadata, EventType::Warning, "ParameterInvalid", &note);
     }
     cx.store.wrote_params(&written);
