@@ -104,9 +104,11 @@ pub(crate) async fn invalid_parameter_fails_only_its_namespace(cluster: &mut Clu
             ensure!(verdict.denial().is_some_and(|text| text.contains(problem)), "{namespace}: {verdict:?}");
         }
         let events = Api::<Event>::namespaced(cluster.admin.clone(), namespace);
+        // Not that pods are denied: the profile may be in a stage that admits them.
+        let note = format!("every pod violates the profile: {problem}");
         eventually(&format!("an event in {namespace}"), || async {
             let list = events.list(&ListParams::default()).await.map_err(|error| error.to_string())?;
-            let found = list.iter().any(|event| event.message.as_deref().is_some_and(|text| text.contains(problem)));
+            let found = list.iter().any(|event| event.message.as_deref().is_some_and(|text| text.contains(&note)));
             found.then_some(()).ok_or(format!("{:?}", list.items))
         })
         .await?;
