@@ -35,8 +35,8 @@ use serde::{Deserialize, Serialize};
 // record of who owns which value, which in thousands of objects adds up.
 #[schemars(extend("x-kubernetes-map-type" = "atomic"))]
 pub struct ToolSecurityParamsSpec {
-    /// Why no pod can be admitted in this namespace: a parameter is missing or malformed. Empty if there is
-    /// nothing wrong.
+    /// Why every pod in this namespace violates the profile: a parameter is missing or malformed. Empty if
+    /// there is nothing wrong.
     #[schemars(length(max = 1024))]
     pub problem: String,
     /// The values of parameters of type Integer, by name.
@@ -124,7 +124,7 @@ impl ToolSecurityParamsSpec {
         values
     }
 
-    /// The parameters of a namespace that denies every pod, because of `problem`.
+    /// The parameters of a namespace in which every pod violates the profile, because of `problem`.
     pub fn denying(problem: impl Into<String>) -> Self {
         Self { problem: problem.into(), ..Self::default() }
     }

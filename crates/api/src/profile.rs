@@ -43,7 +43,7 @@ use crate::{
     printcolumn(name = "Enforced", type_ = "string", json_path = ".status.conditions[?(@.type==\"Enforced\")].status"),
     printcolumn(name = "Selected", type_ = "integer", json_path = ".status.namespaces.selected", description = "Namespaces that the profile selects."),
     printcolumn(name = "Judged", type_ = "integer", json_path = ".status.namespaces.ready", description = "Selected namespaces in which pods are judged by the profile."),
-    printcolumn(name = "Failed", type_ = "integer", json_path = ".status.namespaces.failed", description = "Selected namespaces in which all pods are denied, because a parameter is missing or malformed."),
+    printcolumn(name = "Failed", type_ = "integer", json_path = ".status.namespaces.failed", description = "Selected namespaces in which every pod violates the profile, because a parameter is missing or malformed."),
     printcolumn(name = "Deny", type_ = "integer", json_path = ".status.namespaces.byStage.deny", description = "Selected namespaces in stage Deny."),
     printcolumn(name = "Warn", type_ = "integer", json_path = ".status.namespaces.byStage.warn", description = "Selected namespaces in stage Warn."),
     printcolumn(name = "Audit", type_ = "integer", json_path = ".status.namespaces.byStage.audit", description = "Selected namespaces in stage Audit."),
@@ -320,18 +320,18 @@ pub struct Parameter {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8))]
     pub sources: Vec<Source>,
-    /// The value where no source has one, in the form it would have in an annotation. If absent, a namespace
-    /// without a value denies all pods.
+    /// The value where no source has one, in the form it would have in an annotation. If absent, every pod
+    /// of a namespace without a value violates the profile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default: Option<IntOrText>,
-    /// The lowest allowed number. A namespace with a lower one denies all pods.
+    /// The lowest allowed number. Every pod of a namespace with a lower one violates the profile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub minimum: Option<i64>,
-    /// The highest allowed number. A namespace with a higher one denies all pods.
+    /// The highest allowed number. Every pod of a namespace with a higher one violates the profile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub maximum: Option<i64>,
-    /// A regular expression that the whole text, or each text of a list, must match. A namespace where it does
-    /// not denies all pods.
+    /// A regular expression that the whole text, or each text of a list, must match. Where it
+    /// does not, every pod of the namespace violates the profile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub pattern: Option<String>,
@@ -500,8 +500,8 @@ pub struct NamespaceCounts {
     pub selected: i64,
     /// Those whose parameters are complete and written.
     pub ready: i64,
-    /// Those that deny all pods, because a parameter is missing or malformed, or because their parameters
-    /// could not be written.
+    /// Those in which every pod violates the profile, because a parameter is missing or malformed, and those
+    /// whose parameters could not be written.
     pub failed: i64,
     /// The selected namespaces by the stage that holds for pods in them.
     #[serde(default)]
@@ -557,7 +557,7 @@ pub struct RequestCounts {
     pub unused: i64,
 }
 
-/// A namespace in which all pods are denied.
+/// A namespace whose parameters are wrong or could not be written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FailedNamespace {

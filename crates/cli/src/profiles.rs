@@ -204,7 +204,7 @@ pub fn warn(accepted: &[Accepted]) {
     }
 }
 
-/// Reports the exceptions without effect, and the namespaces in which all pods are denied.
+/// Reports the exceptions without effect, and the namespaces in which every pod violates a profile.
 pub fn tell(accepted: &[Accepted], namespaces: &[Tenant]) {
     let now = Timestamp::now();
     for Accepted { profile, checked } in accepted {
@@ -214,7 +214,7 @@ pub fn tell(accepted: &[Accepted], namespaces: &[Tenant]) {
             without_effect(checked, namespace, now);
             if !params.spec.problem.is_empty() {
                 report::note(&format!(
-                    "warning: namespace {}: profile {} denies all pods: {}",
+                    "warning: namespace {}: every pod violates profile {}: {}",
                     namespace.name, checked.profile, params.spec.problem
                 ));
             }

@@ -80,7 +80,7 @@ struct OfProfile {
     rejected: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     stage: Option<OfStage>,
-    /// Why all pods are denied.
+    /// Why every pod violates the profile.
     #[serde(skip_serializing_if = "String::is_empty")]
     problem: String,
     parameters: Vec<OfParameter>,

@@ -136,7 +136,7 @@ impl Compiled {
     /// parameters nor exceptions. `requests` are the exceptions that are asked for there: those that are not approved, or
     /// are for another profile, have no effect.
     ///
-    /// A parameter that is missing or malformed makes parameters that deny every pod and say why
+    /// A parameter that is missing or malformed makes parameters that every pod violates, and that say why
     /// (`spec.problem`).
     ///
     /// They have neither labels nor an owner, which in thousands of objects the API server would keep in memory twice

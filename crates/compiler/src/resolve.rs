@@ -141,7 +141,7 @@ impl Resolver {
         Err(problem)
     }
 
-    /// The parameters of a namespace: its values, or why it denies every pod.
+    /// The parameters of a namespace: its values, or why every pod of it violates the profile.
     pub fn params(&self, namespace: &Namespace) -> ToolSecurityParamsSpec {
         match self.resolve(namespace) {
             Ok(values) => ToolSecurityParamsSpec::of(&values),

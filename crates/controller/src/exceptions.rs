@@ -116,7 +116,7 @@ fn standing(
     let all = cx.store.asked.of(profile, namespace);
     let desired = target.compiled.params(&found, all.iter().map(|one| &one.request), now)?.spec;
     if !desired.problem.is_empty() {
-        let message = format!("profile {profile} denies all pods in this namespace: {}", desired.problem);
+        let message = format!("every pod in this namespace violates profile {profile}: {}", desired.problem);
         return Some((ExceptionReason::Pending, message));
     }
     if !Exceptions::has_room(request, &desired) {

@@ -62,7 +62,7 @@ pub struct Namespaces {
     counts: NamespaceCounts,
     /// Why, by name.
     failed: BTreeMap<String, String>,
-    /// Those with parameters that could not be written. The others deny all pods.
+    /// Those with parameters that could not be written. In the others every pod violates the profile.
     not_written: BTreeSet<String>,
 }
 

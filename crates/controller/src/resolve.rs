@@ -93,7 +93,7 @@ impl Write {
 pub struct NamespacePlan {
     /// The stage at which it is; `None` if the profile does not select it.
     pub stage: Option<Stage>,
-    /// Why the namespace denies every pod, if it does.
+    /// Why every pod of the namespace violates the profile, if it does.
     pub problem: Option<String>,
     /// Whether the parameters have values that only the policy before this one reads.
     pub carried: bool,
@@ -197,7 +197,7 @@ pub struct Plan {
     pub ready: usize,
     /// In how many some parameters have values that only the policy before this one reads.
     pub carried: usize,
-    /// Those that deny every pod, and why.
+    /// Those in which every pod violates the profile, and why.
     pub problems: BTreeMap<String, String>,
     /// Those with parameters that should not be there.
     pub removable: BTreeSet<String>,

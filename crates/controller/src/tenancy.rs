@@ -64,7 +64,7 @@ pub struct Summary {
     pub by_stage: [usize; 3],
     /// In how many of them pods are validated.
     pub ready: usize,
-    /// Those that deny every pod because of a parameter, and why.
+    /// Those in which every pod violates the profile because of a parameter, and why.
     pub problems: BTreeMap<String, String>,
     /// Those whose parameters could not be written, and why.
     pub unwritten: BTreeMap<String, String>,

@@ -183,7 +183,7 @@ pub(super) struct OfNamespace {
     /// How many workloads were judged, and how many violate a profile.
     pub workloads: usize,
     pub violating: usize,
-    /// Why all pods of it are denied, by profile.
+    /// Why every pod of it violates a profile, by profile.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub problems: BTreeMap<String, String>,
     /// How many workloads violate each check.

@@ -355,7 +355,7 @@ fn row(one: &OfNamespace, report: &Report, changes: &[Changes]) -> NamespaceRow 
         text: if report.profiles.len() == 1 { stage.to_string() } else { format!("{}: {stage}", one_line(profile)) },
     };
     let mut what: Vec<_> =
-        one.problems.iter().map(|(profile, why)| one_line(&format!("{profile} denies all pods: {why}"))).collect();
+        one.problems.iter().map(|(profile, why)| one_line(&format!("every pod violates {profile}: {why}"))).collect();
     what.extend(one.checks.iter().map(|(check, count)| format!("{} {}", one_line(check), number(*count))));
     let unjudged = report.not_judged.iter().filter(|other| other.namespace == one.name).count();
     if unjudged > 0 {

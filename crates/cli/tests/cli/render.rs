@@ -140,7 +140,7 @@ fn namespace_without_a_uid_is_rendered_with_a_warning() {
     assert_eq!(run.code, Some(0));
     assert!(run.out.contains("problem: \"parameter uid is missing: the namespace has no annotation"), "{}", run.out);
     assert!(
-        run.err.contains("warning: namespace tool-x: profile toolforge denies all pods: parameter uid"),
+        run.err.contains("warning: namespace tool-x: every pod violates profile toolforge: parameter uid"),
         "{}",
         run.err
     );
