@@ -50,15 +50,17 @@ pub(crate) mod literal {
 }
 
 /// The parts of a node, one level down.
-pub(crate) fn parts(of: &Node) -> Vec<&Node> {
-    match &of.expr {
-        Expr::Ident(_) | Expr::Literal(_) | Expr::Comprehension(_) => vec![],
-        Expr::Select { operand, .. } => vec![operand],
-        Expr::Call { target, args, .. } => target.iter().map(|target| &**target).chain(args).collect(),
-        Expr::List { elements, .. } => elements.iter().collect(),
-        Expr::Map(entries) => entries.iter().flat_map(|entry| [&entry.key, &entry.value]).collect(),
-        Expr::Struct { fields, .. } => fields.iter().map(|field| &field.value).collect(),
-    }
+pub(crate) fn parts(of: &Node) -> impl Iterator<Item = &Node> {
+    let (one, others): (Option<&Node>, &[Node]) = match &of.expr {
+        Expr::Select { operand, .. } => (Some(operand), &[]),
+        Expr::Call { target, args, .. } => (target.as_deref(), args),
+        Expr::List { elements, .. } => (None, elements),
+        _ => (None, &[]),
+    };
+    let entries = if let Expr::Map(entries) = &of.expr { entries.as_slice() } else { &[] };
+    let fields = if let Expr::Struct { fields, .. } = &of.expr { fields.as_slice() } else { &[] };
+    let entries = entries.iter().flat_map(|entry| [&entry.key, &entry.value]);
+    one.into_iter().chain(others).chain(entries).chain(fields.iter().map(|field| &field.value))
 }
 
 /// The same node with each part changed.
@@ -96,7 +98,7 @@ pub(crate) fn mentions(of: &Node, name: &str) -> bool {
     match &of.expr {
         Expr::Ident(found) => &**found == name,
         Expr::Comprehension(_) => true,
-        _ => parts(of).into_iter().any(|part| mentions(part, name)),
+        _ => parts(of).any(|part| mentions(part, name)),
     }
 }
 
@@ -186,7 +188,7 @@ pub(crate) fn variable(of: &Node) -> Option<&Arc<str>> {
 pub(crate) fn variables(of: &Node) -> Vec<Arc<str>> {
     match variable(of) {
         Some(name) => vec![Arc::clone(name)],
-        None => parts(of).into_iter().flat_map(variables).collect(),
+        None => parts(of).flat_map(variables).collect(),
     }
 }
 

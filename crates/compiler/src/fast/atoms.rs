@@ -56,5 +56,5 @@ pub(super) fn equal_parts(of: &Node) -> Option<(Node, Vec<Node>)> {
 
 /// How many nodes there are; a loop counts more.
 pub(super) fn weight(of: &Node) -> usize {
-    1 + parts(of).into_iter().map(weight).sum::<usize>()
+    1 + parts(of).map(weight).sum::<usize>()
 }

@@ -98,6 +98,28 @@ impl Test {
         }
     }
 
+    /// Whether the other one is the [`opposite`](Self::opposite) of this one.
+    pub fn is_opposite(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Const(one), Self::Const(other)) => one != other,
+            (Self::Is(one, wanted), Self::Is(other, of_other)) => wanted != of_other && one == other,
+            (Self::If(one), Self::If(other)) => {
+                one.0 == other.0 && one.1.is_opposite(&other.1) && one.2.is_opposite(&other.2)
+            }
+            (Self::All(one), Self::Any(other)) | (Self::Any(one), Self::All(other)) => {
+                one.len() == other.len() && one.iter().zip(other).all(|(one, other)| one.is_opposite(other))
+            }
+            (Self::Each(one), Self::Each(other)) => {
+                one.every != other.every
+                    && one.most == other.most
+                    && one.item == other.item
+                    && one.list == other.list
+                    && one.body.is_opposite(&other.body)
+            }
+            _ => false,
+        }
+    }
+
     /// The number of nodes to evaluate.
     pub fn weight(&self) -> usize {
         match self {

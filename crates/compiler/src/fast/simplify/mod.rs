@@ -1,6 +1,8 @@
 //! Brings a test into a form that is cheap to evaluate and never weaker: each thing is asked for once, loops over one list
 //! are one loop, what is the same for all elements is asked before the loop.
 
+use std::rc::Rc;
+
 use palisade_cel::ast::{Expr, Literal, Node};
 
 use super::{
@@ -11,7 +13,7 @@ use super::{
 use crate::tree::{self, call, literal};
 
 /// Atoms and their values: what is known where a test is evaluated.
-type Facts = Vec<(Node, bool)>;
+type Facts = Vec<(Rc<Node>, bool)>;
 
 /// The same test, or a stricter one, in a form that is cheap to evaluate.
 pub(super) fn simplified(test: Test) -> Test {
@@ -68,7 +70,7 @@ fn only(args: &[Node]) -> Option<&Node> {
 fn known(node: &Node, facts: &Facts) -> Option<bool> {
     let limit = at_most(node);
     facts.iter().find_map(|(fact, value)| match (limit, at_most(fact)) {
-        _ if fact == node => Some(*value),
+        _ if **fact == *node => Some(*value),
         (Some((size, most)), Some((other, bound))) if *value && size == other && bound <= most => Some(true),
         _ => None,
     })
@@ -120,13 +122,15 @@ fn choose(condition: Node, yes: Test, no: Test, facts: &mut Facts) -> Test {
     if let Some(value) = known(&condition, facts) {
         return simplify(if value { yes } else { no }, facts);
     }
+    let condition = Rc::new(condition);
     let mut given = |value, test| {
-        facts.push((condition.clone(), value));
+        facts.push((Rc::clone(&condition), value));
         let simpler = simplify(test, facts);
         facts.pop();
         simpler
     };
     let (yes, no) = (given(true, yes), given(false, no));
+    let condition = Rc::unwrap_or_clone(condition);
     let is = |wanted| Test::Is(condition.clone(), wanted);
     match (yes, no) {
         (yes, no) if yes == no => yes,
@@ -147,7 +151,7 @@ fn with(first: Test, second: Test, and: bool) -> Test {
         (Test::All(tests), true) | (Test::Any(tests), false) => all.extend(tests),
         (other, _) => all.push(other),
     }
-    if and { Test::All(all) } else { Test::Any(all) }
+    whole(all, and)
 }
 
 /// A loop, without what is the same for all elements.
@@ -182,6 +186,8 @@ fn connect(tests: Vec<Test>, and: bool, facts: &mut Facts) -> Test {
     let found = gather(tests, and, facts);
     facts.truncate(before);
     let Some((atoms, rest)) = found else { return Test::Const(!and) };
+    // Nothing else has them any more.
+    let atoms = atoms.into_iter().map(|(node, wanted)| (Rc::unwrap_or_clone(node), wanted)).collect();
     let mut atoms = memberships(atoms, and);
     if and {
         let limits: Vec<_> = atoms.iter().filter(|(_, wanted)| *wanted).map(|(node, _)| node.clone()).collect();
@@ -195,8 +201,7 @@ fn connect(tests: Vec<Test>, and: bool, facts: &mut Facts) -> Test {
     match (all.len(), and) {
         (0, _) => Test::Const(and),
         (1, _) => all.remove(0),
-        (_, true) => Test::All(all),
-        (_, false) => Test::Any(all),
+        _ => whole(all, and),
     }
 }
 
@@ -233,7 +238,8 @@ fn gather(tests: Vec<Test>, and: bool, facts: &mut Facts) -> Option<(Facts, Vec<
                     let (again, rest): (Vec<_>, Vec<_>) = done.into_iter().partition(says);
                     done = rest;
                     open.extend(again);
-                    facts.push((node.clone(), wanted == and));
+                    let node = Rc::new(node);
+                    facts.push((Rc::clone(&node), wanted == and));
                     atoms.push((node, wanted));
                 }
                 Test::All(tests) if and => open.extend(tests.into_iter().rev()),
@@ -241,20 +247,18 @@ fn gather(tests: Vec<Test>, and: bool, facts: &mut Facts) -> Option<(Facts, Vec<
                 other => done.push(other),
             }
         }
-        let before = done.clone();
-        let together = factored(without_opposites(fused(grouped(done, and), and), and), and);
-        if together == before {
-            return Some((atoms, together));
+        let mut together: Option<Vec<Test>> = None;
+        for change in [grouped, fused, without_opposites, factored] {
+            together = change(together.as_ref().unwrap_or(&done), and).or(together);
         }
-        let (new, old): (Vec<_>, Vec<_>) = together.into_iter().partition(|test| !before.contains(test));
-        done = old;
-        open = new;
+        let Some(together) = together.filter(|together| *together != done) else { return Some((atoms, done)) };
+        (open, done) = together.into_iter().partition(|test| !done.contains(test));
     }
 }
 
-/// Those that ask for the presence of one thing before anything else become one test.
-fn grouped(tests: Vec<Test>, and: bool) -> Vec<Test> {
-    let mut guards: Vec<(Node, usize)> = Vec::new();
+/// Those that ask for the presence of one thing before anything else become one test; `None` if there are none.
+fn grouped(tests: &[Test], and: bool) -> Option<Vec<Test>> {
+    let mut guards: Vec<(&Node, usize)> = Vec::new();
     for guard in tests.iter().flat_map(|test| guards_of(test, and)) {
         match guards.iter_mut().find(|(other, _)| *other == guard) {
             Some((_, count)) => *count += 1,
@@ -263,116 +267,123 @@ fn grouped(tests: Vec<Test>, and: bool) -> Vec<Test> {
     }
     guards.retain(|(_, count)| *count > 1);
     // The shortest path leads to all others.
-    let Some((guard, _)) = guards.into_iter().min_by_key(|(guard, _)| weight(guard)) else { return tests };
+    let (guard, _) = guards.into_iter().min_by_key(|(guard, _)| weight(guard))?;
     let (mut yes, mut no, mut others) = (Vec::new(), Vec::new(), Vec::new());
     for test in tests {
-        match split_by(test, &guard) {
-            Ok((one, other)) => {
+        match split_by(test, guard) {
+            Some((one, other)) => {
                 yes.push(one);
                 no.push(other);
             }
-            Err(test) => others.push(test),
+            None => others.push(test.clone()),
         }
     }
-    let both = |tests| if and { Test::All(tests) } else { Test::Any(tests) };
-    others.push(Test::If(Box::new((guard, both(yes), both(no)))));
-    others
+    others.push(Test::If(Box::new((guard.clone(), whole(yes, and), whole(no, and)))));
+    Some(others)
 }
 
-/// `(a || b) && (a || c)` as `a || (b && c)`.
-fn factored(tests: Vec<Test>, and: bool) -> Vec<Test> {
-    let within = |test: &Test| match (test, and) {
-        (Test::Any(tests), true) | (Test::All(tests), false) => tests.clone(),
-        _ => vec![],
-    };
+/// `(a || b) && (a || c)` as `a || (b && c)`; `None` if no two have a part in common.
+fn factored(tests: &[Test], and: bool) -> Option<Vec<Test>> {
     let common = tests.iter().enumerate().find_map(|(index, test)| {
-        let later: Vec<_> = tests[index + 1..].iter().flat_map(within).collect();
+        let shared = |one: &&Test| tests[index + 1..].iter().any(|test| within(test, and).contains(one));
         // What is asked for before it keeps its place.
-        let mut shared: Vec<_> =
-            within(test).into_iter().filter(|one| !matches!(one, Test::Is(..)) && later.contains(one)).collect();
-        shared.sort_by_cached_key(Test::weight);
-        shared.pop()
-    });
-    let Some(common) = common else { return tests };
-    let whole = |tests, all| if all { Test::All(tests) } else { Test::Any(tests) };
-    let (with, mut others): (Vec<_>, Vec<_>) = tests.into_iter().partition(|test| within(test).contains(&common));
-    let rests = with.iter().map(|test| whole(within(test).into_iter().filter(|one| *one != common).collect(), !and));
-    others.push(whole(vec![common.clone(), whole(rests.collect(), and)], !and));
-    others
+        let loose = within(test, and).iter().filter(|one| !matches!(one, Test::Is(..)));
+        loose.filter(shared).max_by_key(|one| one.weight())
+    })?;
+    let (with, without): (Vec<_>, Vec<_>) = tests.iter().partition(|test| within(test, and).contains(common));
+    let rest = |test| whole(within(test, and).iter().filter(|one| *one != common).cloned().collect(), !and);
+    let rests = with.into_iter().map(rest).collect();
+    let mut others: Vec<_> = without.into_iter().cloned().collect();
+    others.push(whole(vec![common.clone(), whole(rests, and)], !and));
+    Some(others)
 }
 
-/// `a && (!a || b)` as `a && b`.
-fn without_opposites(tests: Vec<Test>, and: bool) -> Vec<Test> {
-    let opposites: Vec<_> = tests.iter().map(|test| test.clone().opposite()).collect();
-    tests
-        .into_iter()
-        .map(|test| match (test, and) {
-            (Test::Any(tests), true) => Test::Any(tests.into_iter().filter(|one| !opposites.contains(one)).collect()),
-            (Test::All(tests), false) => Test::All(tests.into_iter().filter(|one| !opposites.contains(one)).collect()),
-            (other, _) => other,
-        })
-        .collect()
+/// `a && (!a || b)` as `a && b`; `None` if there is no such part.
+fn without_opposites(tests: &[Test], and: bool) -> Option<Vec<Test>> {
+    let stays = |one: &&Test| !tests.iter().any(|test| test.is_opposite(one));
+    if tests.iter().flat_map(|test| within(test, and)).all(|one| stays(&one)) {
+        return None;
+    }
+    let without = |test: &Test| match (test, and) {
+        (Test::Any(tests), true) | (Test::All(tests), false) => {
+            whole(tests.iter().filter(stays).cloned().collect(), !and)
+        }
+        (other, _) => other.clone(),
+    };
+    Some(tests.iter().map(without).collect())
+}
+
+/// All of them (`and`), or any.
+fn whole(tests: Vec<Test>, and: bool) -> Test {
+    if and { Test::All(tests) } else { Test::Any(tests) }
+}
+
+/// The parts of a choice among tests that must all hold (`and`), or the other way round.
+fn within(test: &Test, and: bool) -> &[Test] {
+    match (test, and) {
+        (Test::Any(tests), true) | (Test::All(tests), false) => tests,
+        _ => &[],
+    }
 }
 
 /// What a test asks the presence of before anything else.
-fn guards_of(test: &Test, and: bool) -> Vec<Node> {
-    match (test, and) {
-        (Test::If(parts), _) => vec![parts.0.clone()],
-        (Test::Any(tests), true) | (Test::All(tests), false) => {
-            let guard = |test: &Test| match test {
-                Test::Is(node, _) if is_presence(node) => Some(node.clone()),
-                _ => None,
-            };
-            tests.iter().filter_map(guard).collect()
-        }
-        _ => vec![],
+fn guards_of(test: &Test, and: bool) -> Vec<&Node> {
+    match test {
+        Test::If(parts) => vec![&parts.0],
+        _ => within(test, and).iter().filter_map(presence_asked).collect(),
     }
 }
 
-/// The test where the guard is true, and where it is false; the test itself if it does not ask for it at once.
-fn split_by(test: Test, guard: &Node) -> Result<(Test, Test), Test> {
+fn presence_asked(test: &Test) -> Option<&Node> {
     match test {
-        Test::If(parts) if parts.0 == *guard => Ok((parts.1, parts.2)),
+        Test::Is(node, _) if is_presence(node) => Some(node),
+        _ => None,
+    }
+}
+
+/// The test where the guard is true, and where it is false; `None` if the test does not ask for it at once.
+fn split_by(test: &Test, guard: &Node) -> Option<(Test, Test)> {
+    match test {
+        Test::If(parts) if parts.0 == *guard => Some((parts.1.clone(), parts.2.clone())),
         Test::Any(tests) => split_list(tests, guard, false),
         Test::All(tests) => split_list(tests, guard, true),
-        other => Err(other),
+        _ => None,
     }
 }
 
-fn split_list(mut tests: Vec<Test>, guard: &Node, and: bool) -> Result<(Test, Test), Test> {
-    let whole = |tests| if and { Test::All(tests) } else { Test::Any(tests) };
-    let at = tests.iter().position(|test| matches!(test, Test::Is(node, _) if node == guard));
-    let Some(at) = at else { return Err(whole(tests)) };
-    let Test::Is(_, wanted) = tests.remove(at) else { return Err(whole(tests)) };
+fn split_list(tests: &[Test], guard: &Node, and: bool) -> Option<(Test, Test)> {
+    let asked = |test: &Test| match test {
+        Test::Is(node, wanted) if node == guard => Some(*wanted),
+        _ => None,
+    };
+    let (at, wanted) = tests.iter().enumerate().find_map(|(at, test)| Some((at, asked(test)?)))?;
     let decided = Test::Const(!and);
-    let rest = whole(tests);
+    let rest = whole([&tests[..at], &tests[at + 1..]].concat(), and);
     // Where the atom decides, the rest does not matter.
-    Ok(if wanted == and { (rest, decided) } else { (decided, rest) })
+    Some(if wanted == and { (rest, decided) } else { (decided, rest) })
 }
 
-/// Loops over one list become one.
-fn fused(tests: Vec<Test>, and: bool) -> Vec<Test> {
+/// Loops over one list become one; `None` if no two loop over the same.
+fn fused(tests: &[Test], and: bool) -> Option<Vec<Test>> {
+    let same = |one: &Test, other: &Test| match (one, other) {
+        (Test::Each(one), Test::Each(other)) => one.every == and && other.every == and && one.list == other.list,
+        _ => false,
+    };
+    tests.iter().enumerate().find(|(index, test)| tests[index + 1..].iter().any(|other| same(test, other)))?;
     let mut all: Vec<Test> = Vec::new();
     for test in tests {
-        let Test::Each(each) = test else {
-            all.push(test);
-            continue;
-        };
-        let same = all.iter_mut().find_map(|other| match other {
-            Test::Each(other) if other.every == and && each.every == and && other.list == each.list => Some(other),
-            _ => None,
-        });
-        match same {
-            Some(other) => {
+        match (all.iter_mut().find(|other| same(other, test)), test) {
+            (Some(Test::Each(other)), Test::Each(each)) => {
                 other.most = other.most.max(each.most);
-                let body = if other.item == each.item { each.body } else { each.body.renamed(&each.item, &other.item) };
+                let body = each.body.clone();
+                let body = if other.item == each.item { body } else { body.renamed(&each.item, &other.item) };
                 let bodies = vec![std::mem::replace(&mut other.body, Test::Const(and)), body];
-                other.body = if and { Test::All(bodies) } else { Test::Any(bodies) };
+                other.body = whole(bodies, and);
             }
-            None => all.push(Test::Each(each)),
+            _ => all.push(test.clone()),
         }
     }
-    all
+    Some(all)
 }
 
 /// `x == 'a' || x in ['b']` as `x in ['a', 'b']`.
