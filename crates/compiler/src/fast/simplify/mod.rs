@@ -170,11 +170,11 @@ fn repeat(each: Each, facts: &mut Facts) -> Test {
     if within.is_empty() {
         within.append(&mut before);
     }
+    if before.is_empty() {
+        return Test::Each(Box::new(Each { every, list, most, item, body: whole(within, and) }));
+    }
     let body = connect(within, and, facts);
     let each = Test::Each(Box::new(Each { every, list, most, item, body }));
-    if before.is_empty() {
-        return each;
-    }
     // Stricter where the list is empty, which a loop need not tell apart.
     before.push(each);
     connect(before, and, facts)
