@@ -157,17 +157,28 @@ fn exceptions(cx: &Context, in_force: &AcceptedProfile) -> Option<ExceptionCount
 }
 
 fn announce(cx: &Context, observed: &ObservedProfile, transitions: &[&Condition]) {
+    for (severity, reason, note) in news(transitions) {
+        cx.events.profile(&observed.meta, severity, &reason, note);
+    }
+}
+
+/// The events about conditions that have changed: type, reason and note of each.
+fn news<'a>(transitions: &[&'a Condition]) -> Vec<(EventType, String, &'a str)> {
     // The lane of rollouts announces what it does itself.
     let has_events = |type_: ConditionType| !type_.is_summary() && type_ != ConditionType::RolledOut;
     let is_news = |condition: &&&Condition| !condition.is_transient() && has_events(condition.type_);
-    for condition in transitions.iter().filter(is_news) {
+    let event = |condition: &&'a Condition| {
         let reason = match condition.status {
             ConditionStatus::True => condition.type_.to_string(),
             _ => condition.reason.to_string(),
         };
         let severity = if condition.is_alarming() { EventType::Warning } else { EventType::Normal };
-        cx.events.profile(&observed.meta, severity, &reason, &condition.message);
-    }
+        (severity, reason, condition.message.as_str())
+    };
+    let mut news: Vec<_> = transitions.iter().filter(is_news).map(event).collect();
+    // A profile that was never accepted is neither programmed nor enforced, for one reason.
+    news.dedup_by(|(_, reason, note), (_, earlier, same)| reason == earlier && note == same);
+    news
 }
 
 /// Sends events about namespaces that have failed since the last report; after a restart, none if the status counts as
@@ -195,5 +206,23 @@ fn announce_failures(
             let note = format!("{what} {}; {first}: {}", few(&names), namespaces.failed[*first]);
             cx.events.profile(&observed.meta, EventType::Warning, "NamespaceFailed", &note);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use palisade_api::conditions::Reason;
+
+    use super::*;
+    use crate::conditions::not_accepted;
+
+    #[test]
+    fn a_profile_that_was_never_accepted_has_one_event_for_each_reason() {
+        let refused = Condition::new(ConditionType::Accepted, ConditionStatus::False, Reason::InvalidSpec, "why");
+        let (programmed, enforced) = (not_accepted(ConditionType::Programmed), not_accepted(ConditionType::Enforced));
+        let reasons =
+            |transitions: &[&Condition]| news(transitions).into_iter().map(|(_, reason, _)| reason).collect::<Vec<_>>();
+        assert_eq!(reasons(&[&refused, &programmed, &enforced]), ["InvalidSpec", "NotAccepted"]);
+        assert_eq!(reasons(&[&enforced]), ["NotAccepted"]);
     }
 }
