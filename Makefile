@@ -109,15 +109,18 @@ test-scenarios test-others: export PALISADE_EXPECT ?= modules
 # The programs of the control plane collect garbage less often: a quarter of the time of the processor, for memory.
 test-scenarios: export GOGC ?= 400
 
+# Nothing of make's own is handed on: rustdoc would warn in each crate that it cannot share make's jobs.
+ALONE := MAKEFLAGS=
+
 # What runs on a real API server mostly waits for it, and runs beside what keeps a processor busy.
 .PHONY: test-scenarios
 test-scenarios:
-	cargo test --workspace --test apiserver
-	cargo test --workspace --test conformance --test redteam
+	$(ALONE) cargo test --workspace --test apiserver
+	$(ALONE) cargo test --workspace --test conformance --test redteam
 
 .PHONY: test-others
 test-others:
-	cargo test --workspace --exclude palisade-tests
+	$(ALONE) cargo test --workspace --exclude palisade-tests
 	$(MAKE) kstatus oracle-check MINORS=1.36
 
 .PHONY: kstatus

@@ -121,7 +121,7 @@ pub enum Command {
     /// By their audit logs, by audit events that they send here, or, without checks and namespaces, by the metrics of one of
     /// them.
     Audit(AuditArgs),
-    /// Report how near namespaces are to Deny and what to change, as one page to hand round.
+    /// Report how near namespaces are to Deny and what to change, as one page to share.
     ///
     /// All pods and workloads of a cluster, of a dump of it, or in files are judged as if they were created now. The
     /// report counts checks and namespaces, and has the smallest change of each workload with which it complies. The page

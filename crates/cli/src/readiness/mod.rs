@@ -1,4 +1,4 @@
-//! `palisade report`: how near the namespaces of a cluster are to Deny and what is to change, to hand round.
+//! `palisade report`: how near the namespaces of a cluster are to Deny and what is to change, to share.
 //!
 //! ```text
 //! cluster: profiles, namespaces, objects --> found: by workload --> data: the report --> page, markdown, JSON

@@ -88,7 +88,7 @@ pub const ALL: &[Plugin] = &[
     Plugin::new("CertificateSubjectRestriction", "no verdict on a request that names the group system:masters")
         .validates(certificate_subject::validate),
     Plugin::new("DefaultIngressClass", "modelled").mutates(default_ingress_class::mutate),
-    Plugin::new("PodTopologyLabels", "modelled; a node that no file has has no labels")
+    Plugin::new("PodTopologyLabels", "modelled; a node that is in no file has no labels")
         .mutates(pod_topology_labels::mutate),
     Plugin::new("PodGroupWorkloadExists", INERT).since(36).until(36),
     Plugin::new("NodeDeclaredFeatureValidator", "no verdict on the resize of a pod on a node")
