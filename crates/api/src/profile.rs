@@ -43,7 +43,7 @@ use crate::{
     printcolumn(name = "Enforced", type_ = "string", json_path = ".status.conditions[?(@.type==\"Enforced\")].status"),
     printcolumn(name = "Selected", type_ = "integer", json_path = ".status.namespaces.selected", description = "Namespaces that the profile selects."),
     printcolumn(name = "Judged", type_ = "integer", json_path = ".status.namespaces.ready", description = "Selected namespaces in which pods are judged by the profile."),
-    printcolumn(name = "Failed", type_ = "integer", json_path = ".status.namespaces.failed", description = "Selected namespaces in which every pod violates the profile, because a parameter is missing or malformed."),
+    printcolumn(name = "Failed", type_ = "integer", json_path = ".status.namespaces.failed", description = "Selected namespaces whose parameters are wrong, so that every pod there violates the profile, or could not be written."),
     printcolumn(name = "Deny", type_ = "integer", json_path = ".status.namespaces.byStage.deny", description = "Selected namespaces in stage Deny."),
     printcolumn(name = "Warn", type_ = "integer", json_path = ".status.namespaces.byStage.warn", description = "Selected namespaces in stage Warn."),
     printcolumn(name = "Audit", type_ = "integer", json_path = ".status.namespaces.byStage.audit", description = "Selected namespaces in stage Audit."),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use palisade_cel::ast::{Expr, Literal, Node, NodeId};
+use palisade_cel::ast::{Entry, Expr, FieldInit, Literal, Node, NodeId};
 
 /// What the pod template of a workload is called.
 pub(crate) const TEMPLATE: &str = "template";
@@ -51,14 +51,14 @@ pub(crate) mod literal {
 
 /// The parts of a node, one level down.
 pub(crate) fn parts(of: &Node) -> impl Iterator<Item = &Node> {
-    let (one, others): (Option<&Node>, &[Node]) = match &of.expr {
-        Expr::Select { operand, .. } => (Some(operand), &[]),
-        Expr::Call { target, args, .. } => (target.as_deref(), args),
-        Expr::List { elements, .. } => (None, elements),
-        _ => (None, &[]),
+    let (one, others, entries, fields): (Option<&Node>, &[Node], &[Entry], &[FieldInit]) = match &of.expr {
+        Expr::Ident(_) | Expr::Literal(_) | Expr::Comprehension(_) => (None, &[], &[], &[]),
+        Expr::Select { operand, .. } => (Some(operand), &[], &[], &[]),
+        Expr::Call { target, args, .. } => (target.as_deref(), args, &[], &[]),
+        Expr::List { elements, .. } => (None, elements, &[], &[]),
+        Expr::Map(entries) => (None, &[], entries, &[]),
+        Expr::Struct { fields, .. } => (None, &[], &[], fields),
     };
-    let entries = if let Expr::Map(entries) = &of.expr { entries.as_slice() } else { &[] };
-    let fields = if let Expr::Struct { fields, .. } = &of.expr { fields.as_slice() } else { &[] };
     let entries = entries.iter().flat_map(|entry| [&entry.key, &entry.value]);
     one.into_iter().chain(others).chain(entries).chain(fields.iter().map(|field| &field.value))
 }

@@ -46,6 +46,11 @@ pub(super) struct Each {
 }
 
 impl Test {
+    /// All of them (`and`), or any.
+    pub fn of(tests: Vec<Self>, and: bool) -> Self {
+        if and { Self::All(tests) } else { Self::Any(tests) }
+    }
+
     /// As CEL of type bool.
     pub fn node(self) -> Node {
         match self {

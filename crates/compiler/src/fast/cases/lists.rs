@@ -46,7 +46,7 @@ impl Cases<'_> {
 
     /// A test that all elements of a list meet (`every`), or that one meets.
     pub fn each(&self, list: &Node, scope: &Scope, every: bool, then: Then<'_>) -> Test {
-        let all = |tests| if every { Test::All(tests) } else { Test::Any(tests) };
+        let all = |tests| Test::of(tests, every);
         let nothing = Test::Const(every);
         if let Some(name) = variable(list).filter(|_| scope.get("variables").is_none()) {
             return match self.definitions.get(&**name) {
@@ -85,7 +85,7 @@ impl Cases<'_> {
                     self.each(of, scope, every, &mut |element| {
                         let test = self.holds(test, !every, &scope.with(item, element.clone()));
                         let then = then(element);
-                        if every { Test::Any(vec![test, then]) } else { Test::All(vec![test, then]) }
+                        Test::of(vec![test, then], !every)
                     })
                 }
                 ("map", Some(of), [Node { expr: Expr::Ident(item), .. }, rest @ .., value])
@@ -94,7 +94,7 @@ impl Cases<'_> {
                         let scope = scope.with(item, element);
                         let then = self.value(value, &scope, then);
                         let tests = rest.iter().map(|test| self.holds(test, !every, &scope)).chain([then]).collect();
-                        if every { Test::Any(tests) } else { Test::All(tests) }
+                        Test::of(tests, !every)
                     }),
                 ("orValue", Some(target), [other]) => self.value(target, scope, &mut |found| match found {
                     Known::Present(value) => self.elements(*value, every, then),

@@ -119,7 +119,7 @@ impl<'a> Cases<'a> {
     pub fn holds(&self, of: &Node, wanted: bool, scope: &Scope) -> Test {
         let both = |args: &[Node], and: bool| {
             let tests = args.iter().map(|arg| self.holds(arg, wanted, scope)).collect();
-            if and { Test::All(tests) } else { Test::Any(tests) }
+            Test::of(tests, and)
         };
         let Expr::Call { function, target, args } = &of.expr else { return self.is(of, wanted, scope) };
         match (&**function, target, args.as_slice()) {

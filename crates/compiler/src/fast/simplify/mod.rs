@@ -151,7 +151,7 @@ fn with(first: Test, second: Test, and: bool) -> Test {
         (Test::All(tests), true) | (Test::Any(tests), false) => all.extend(tests),
         (other, _) => all.push(other),
     }
-    whole(all, and)
+    Test::of(all, and)
 }
 
 /// A loop, without what is the same for all elements.
@@ -171,7 +171,7 @@ fn repeat(each: Each, facts: &mut Facts) -> Test {
         within.append(&mut before);
     }
     if before.is_empty() {
-        return Test::Each(Box::new(Each { every, list, most, item, body: whole(within, and) }));
+        return Test::Each(Box::new(Each { every, list, most, item, body: Test::of(within, and) }));
     }
     let body = connect(within, and, facts);
     let each = Test::Each(Box::new(Each { every, list, most, item, body }));
@@ -201,7 +201,7 @@ fn connect(tests: Vec<Test>, and: bool, facts: &mut Facts) -> Test {
     match (all.len(), and) {
         (0, _) => Test::Const(and),
         (1, _) => all.remove(0),
-        _ => whole(all, and),
+        _ => Test::of(all, and),
     }
 }
 
@@ -278,7 +278,7 @@ fn grouped(tests: &[Test], and: bool) -> Option<Vec<Test>> {
             None => others.push(test.clone()),
         }
     }
-    others.push(Test::If(Box::new((guard.clone(), whole(yes, and), whole(no, and)))));
+    others.push(Test::If(Box::new((guard.clone(), Test::of(yes, and), Test::of(no, and)))));
     Some(others)
 }
 
@@ -291,10 +291,10 @@ fn factored(tests: &[Test], and: bool) -> Option<Vec<Test>> {
         loose.filter(shared).max_by_key(|one| one.weight())
     })?;
     let (with, without): (Vec<_>, Vec<_>) = tests.iter().partition(|test| within(test, and).contains(common));
-    let rest = |test| whole(within(test, and).iter().filter(|one| *one != common).cloned().collect(), !and);
+    let rest = |test| Test::of(within(test, and).iter().filter(|one| *one != common).cloned().collect(), !and);
     let rests = with.into_iter().map(rest).collect();
     let mut others: Vec<_> = without.into_iter().cloned().collect();
-    others.push(whole(vec![common.clone(), whole(rests, and)], !and));
+    others.push(Test::of(vec![common.clone(), Test::of(rests, and)], !and));
     Some(others)
 }
 
@@ -304,18 +304,11 @@ fn without_opposites(tests: &[Test], and: bool) -> Option<Vec<Test>> {
     if tests.iter().flat_map(|test| within(test, and)).all(|one| stays(&one)) {
         return None;
     }
-    let without = |test: &Test| match (test, and) {
-        (Test::Any(tests), true) | (Test::All(tests), false) => {
-            whole(tests.iter().filter(stays).cloned().collect(), !and)
-        }
-        (other, _) => other.clone(),
+    let without = |test: &Test| match within(test, and) {
+        [] => test.clone(),
+        parts => Test::of(parts.iter().filter(stays).cloned().collect(), !and),
     };
     Some(tests.iter().map(without).collect())
-}
-
-/// All of them (`and`), or any.
-fn whole(tests: Vec<Test>, and: bool) -> Test {
-    if and { Test::All(tests) } else { Test::Any(tests) }
 }
 
 /// The parts of a choice among tests that must all hold (`and`), or the other way round.
@@ -358,7 +351,7 @@ fn split_list(tests: &[Test], guard: &Node, and: bool) -> Option<(Test, Test)> {
     };
     let (at, wanted) = tests.iter().enumerate().find_map(|(at, test)| Some((at, asked(test)?)))?;
     let decided = Test::Const(!and);
-    let rest = whole([&tests[..at], &tests[at + 1..]].concat(), and);
+    let rest = Test::of([&tests[..at], &tests[at + 1..]].concat(), and);
     // Where the atom decides, the rest does not matter.
     Some(if wanted == and { (rest, decided) } else { (decided, rest) })
 }
@@ -378,7 +371,7 @@ fn fused(tests: &[Test], and: bool) -> Option<Vec<Test>> {
                 let body = each.body.clone();
                 let body = if other.item == each.item { body } else { body.renamed(&each.item, &other.item) };
                 let bodies = vec![std::mem::replace(&mut other.body, Test::Const(and)), body];
-                other.body = whole(bodies, and);
+                other.body = Test::of(bodies, and);
             }
             _ => all.push(test.clone()),
         }
