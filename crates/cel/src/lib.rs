@@ -64,3 +64,4 @@ pub use issue::{Issue, IssueKind};
 pub use library::{quantity::Quantity, re2::Regex};
 pub use minor::{Minor, NotAMinor};
 pub use schema::Admission;
+pub use stack::with_stack;

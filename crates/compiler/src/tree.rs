@@ -7,6 +7,10 @@ use palisade_cel::ast::{Entry, Expr, FieldInit, Literal, Node, NodeId};
 /// What the pod template of a workload is called.
 pub(crate) const TEMPLATE: &str = "template";
 
+/// The names that definitions of variables are made of.
+pub(crate) const ROOTS: [&str; 8] =
+    ["object", "oldObject", "request", "params", "namespaceObject", "authorizer", "variables", TEMPLATE];
+
 pub(crate) fn node(expr: Expr) -> Node {
     // It is only printed, so no place refers to it.
     Node { id: NodeId(0), expr }
@@ -102,19 +106,47 @@ pub(crate) fn mentions(of: &Node, name: &str) -> bool {
     }
 }
 
-/// The same with another node in place of a name.
+/// The names in it that no macro in it binds. Type names are among them.
+pub(crate) fn free(of: &Node) -> Vec<Arc<str>> {
+    match &of.expr {
+        Expr::Ident(name) => vec![Arc::clone(name)],
+        Expr::Call { function, target: Some(target), args } => {
+            let own = bound(function, args);
+            let of_args = args.iter().flat_map(free).filter(|name| !own.contains(name));
+            free(target).into_iter().chain(of_args).collect()
+        }
+        _ => parts(of).flat_map(free).collect(),
+    }
+}
+
+/// The same with another node in place of a name. The names of loops in it that would bind a name of the other node are
+/// changed.
 pub(crate) fn replace(of: Node, name: &str, by: &Node) -> Node {
     match of.expr {
         Expr::Ident(found) if &*found == name => by.clone(),
-        // A macro's own name is another one.
-        Expr::Call { function, target: Some(target), args }
-            if bound(&function, &args).iter().any(|own| &**own == name) =>
-        {
+        Expr::Call { function, target: Some(target), mut args } if !bound(&function, &args).is_empty() => {
             let target = Some(Box::new(replace(*target, name, by)));
+            let own = bound(&function, &args);
+            // A macro's own name is another one.
+            if !own.iter().any(|own| &**own == name) && args.iter().any(|arg| mentions(arg, name)) {
+                for captured in own.iter().filter(|own| mentions(by, own)) {
+                    let fresh =
+                        unused(captured, &|name| mentions(by, name) || args.iter().any(|arg| mentions(arg, name)));
+                    args = args.into_iter().map(|arg| replace(arg, captured, &ident(&fresh))).collect();
+                }
+                args = args.into_iter().map(|arg| replace(arg, name, by)).collect();
+            }
             Node { id: of.id, expr: Expr::Call { function, target, args } }
         }
         expr => map_parts(Node { id: of.id, expr }, &mut |part| replace(part, name, by)),
     }
+}
+
+/// The name, with the lowest number behind it that makes it one that is not taken.
+pub(crate) fn unused(name: &str, taken: &dyn Fn(&str) -> bool) -> Arc<str> {
+    let stem = name.trim_end_matches(|last: char| last.is_ascii_digit());
+    let numbered = (2..).map(|number| format!("{stem}{number}"));
+    [stem.to_owned()].into_iter().chain(numbered).find(|name| !taken(name)).unwrap_or_default().into()
 }
 
 /// How a looping macro works.
@@ -197,13 +229,9 @@ pub(crate) fn inlined(of: Node, definition: &dyn Fn(&str) -> Option<Node>) -> Op
     if let Some(name) = variable(&of) {
         return inlined(definition(name)?, definition);
     }
-    // A loop whose element hides what a meaning is made of.
+    // A macro whose own name hides what a meaning is made of.
     if let Expr::Call { function, target: Some(_), args } = &of.expr
-        && let Some(found) = looping(function, args)
-        && found
-            .names
-            .iter()
-            .any(|name| matches!(&**name, "object" | "oldObject" | "request" | "params" | "variables" | TEMPLATE))
+        && bound(function, args).iter().any(|name| ROOTS.contains(&&**name))
     {
         return None;
     }

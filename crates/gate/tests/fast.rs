@@ -120,6 +120,30 @@ fn check_without_a_fast_path_is_still_judged() {
     }
 }
 
+/// The cases that the red team tries on an API server (`tests/apiserver/tests/redteam/customs.rs`).
+#[test]
+fn custom_checks_get_the_same_verdict_with_the_fast_path() {
+    let cases: Json =
+        serde_saphyr::from_str(include_str!("../../../tests/apiserver/cases/custom/fast-path.yaml")).unwrap();
+    for case in cases.as_array().unwrap() {
+        let spec = json!({"baseline": "Privileged", "customChecks": case["checks"]});
+        let compiled = check(compile(&profile(&spec))).unwrap_or_else(|error| panic!("{}: {error}", case["name"]));
+        let judges = Shape::ALL.map(|shape| Judge::new(&compiled, shape));
+        for of in case["pods"].as_array().unwrap() {
+            let mut object = pod::minimal("x");
+            pod::merge(&mut object["spec"], &of["spec"]);
+            if let Some(annotations) = of["metadata"].get("annotations") {
+                object["metadata"]["annotations"] = annotations.clone();
+            }
+            let workload = WORKLOADS[0].around("workload", &object);
+            for (judge, kind, object) in [(&judges[0], "Pod", &object), (&judges[1], WORKLOADS[0].kind, &workload)] {
+                let admitted = judge.creates(kind, object).decision == Decision::Admit;
+                assert_eq!(json!(admitted), of["admitted"], "{}, {kind}: {object}", case["name"]);
+            }
+        }
+    }
+}
+
 #[test]
 fn violating_pod_is_judged_in_full() {
     let compiled = compile(&toolforge());

@@ -2,7 +2,7 @@
 
 use palisade_cel::ast::{Expr, Literal, Node};
 
-use crate::tree::{call, literal, truth};
+use crate::tree::{call, literal, parts, truth};
 
 /// Whether a function returns a value for all arguments of its types.
 pub(super) fn never_fails(function: &str, args: usize) -> bool {
@@ -19,7 +19,7 @@ pub(super) fn folded(of: Node) -> Node {
     let Expr::Call { function, target, args } = &of.expr else { return of };
     let parts: Vec<_> = target.iter().map(|target| &**target).chain(args).collect();
     let value = match (&**function, parts.as_slice()) {
-        ("_==_", [one, other]) if one == other => Some(truth(true)),
+        ("_==_", [one, other]) if one == other && has_no_call(one) => Some(truth(true)),
         ("@in", [_, Node { expr: Expr::List { elements, .. }, .. }]) if elements.is_empty() => Some(truth(false)),
         ("@in", [one, Node { expr: Expr::List { elements, .. }, .. }])
             if is_constant(one) && elements.iter().all(is_constant) =>
@@ -42,6 +42,11 @@ pub(super) fn folded(of: Node) -> Node {
         _ => None,
     };
     value.unwrap_or(of)
+}
+
+/// Whether evaluating it calls nothing that could fail.
+fn has_no_call(of: &Node) -> bool {
+    !matches!(of.expr, Expr::Call { .. }) && parts(of).all(has_no_call)
 }
 
 fn is_constant(of: &Node) -> bool {

@@ -11,7 +11,10 @@ use super::{
     atoms::{negated, weight},
     cost,
 };
-use crate::tree::{self, balance, call, ident, mentions, replace, truth};
+use crate::tree::{self, balance, call, ident, mentions, replace, truth, unused};
+
+/// The names of types, of which expressions ask with `type(...)`.
+const TYPES: [&str; 9] = ["bool", "int", "uint", "double", "string", "bytes", "map", "null_type", "type"];
 
 /// A test of a request.
 #[derive(Clone, Debug, PartialEq)]
@@ -147,7 +150,7 @@ impl Test {
         }
     }
 
-    /// The same with another name in place of one.
+    /// The same with another name in place of one. The names of loops in it that would bind the other name are changed.
     pub fn renamed(self, from: &str, to: &Arc<str>) -> Self {
         let each = |tests: Vec<Self>| tests.into_iter().map(|test| test.renamed(from, to)).collect();
         match self {
@@ -160,8 +163,42 @@ impl Test {
             Self::All(tests) => Self::All(each(tests)),
             Self::Any(tests) => Self::Any(each(tests)),
             Self::Each(of) => {
-                let list = replace(of.list, from, &ident(to));
-                Self::Each(Box::new(Each { list, body: of.body.renamed(from, to), ..*of }))
+                let Each { every, list, most, mut item, mut body } = *of;
+                let list = replace(list, from, &ident(to));
+                // A loop's own name is another one.
+                if &*item != from && body.mentions(from) {
+                    if item == *to {
+                        let fresh = unused(&item, &|name| name == &**to || body.mentions(name));
+                        body = body.renamed(&item, &fresh);
+                        item = fresh;
+                    }
+                    body = body.renamed(from, to);
+                }
+                Self::Each(Box::new(Each { every, list, most, item, body }))
+            }
+        }
+    }
+
+    /// Whether each name in it is that of a loop around or one of these, and no loop hides the name of another one.
+    pub fn is_closed(&self, names: &mut Vec<Arc<str>>) -> bool {
+        let known = |node: &Node, names: &[Arc<str>]| {
+            let known =
+                |name: &Arc<str>| names.contains(name) || tree::ROOTS.contains(&&**name) || TYPES.contains(&&**name);
+            tree::free(node).iter().all(known)
+        };
+        match self {
+            Self::Const(_) => true,
+            Self::Is(node, _) => known(node, names),
+            Self::If(parts) => known(&parts.0, names) && parts.1.is_closed(names) && parts.2.is_closed(names),
+            Self::All(tests) | Self::Any(tests) => tests.iter().all(|test| test.is_closed(names)),
+            Self::Each(each) => {
+                if names.contains(&each.item) || tree::ROOTS.contains(&&*each.item) || !known(&each.list, names) {
+                    return false;
+                }
+                names.push(Arc::clone(&each.item));
+                let closed = each.body.is_closed(names);
+                names.pop();
+                closed
             }
         }
     }

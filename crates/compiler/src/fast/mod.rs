@@ -37,7 +37,7 @@ use crate::{
     expressions::Judging,
     fold::fold,
     tree,
-    tree::{TEMPLATE, balance, call, collect, ident, inlined, literal, mentions, node, select, truth},
+    tree::{TEMPLATE, balance, call, collect, ident, inlined, literal, mentions, node, select},
     updates::PodUpdates,
     writing::SYNTAX,
 };
@@ -68,7 +68,6 @@ pub(crate) fn match_condition(shape: Shape, judging: &Judging<'_>, variables: &[
     }
     let template = definitions.get("template").cloned();
     let mut exempt = inlined(definitions.get("exempt")?.clone(), &|name| definitions.get(name).cloned())?;
-    definitions.insert("updated", truth(false));
     if shape == Shape::Workloads {
         definitions.insert("template", ident(TEMPLATE));
         definitions.insert("spec", select(ident(TEMPLATE), "spec"));
@@ -108,7 +107,7 @@ fn complying(
     within: u64,
 ) -> Option<(Test, Vec<Node>)> {
     let cases = Cases::new(definitions, shape, &["os", "hostUsers"], within);
-    let for_customs = Cases::new(definitions, shape, &[], within);
+    let for_customs = Cases::new(definitions, shape, &[], within).of_users();
     let mut tests = Vec::new();
     if let Some(bounds) = definitions.get("withinBounds") {
         tests.push(cases.holds(bounds, true, &Scope::default()));
@@ -119,7 +118,12 @@ fn complying(
     tests.extend(judging.customs.iter().map(|custom| complies(&for_customs, custom)).collect::<Option<Vec<_>>>()?);
     let test = simplified(Test::All(tests));
     let assumed = cases.assumed.take().into_iter().chain(for_customs.assumed.take()).collect();
-    (test != Test::Const(false) && test.cost() <= BUDGET).then_some((test, assumed))
+    is_usable(&test).then_some((test, assumed))
+}
+
+/// Whether a test can stand in a policy: it sometimes holds, it is within the budget, and each of its names has one meaning.
+fn is_usable(test: &Test) -> bool {
+    *test != Test::Const(false) && test.cost() <= BUDGET && test.is_closed(&mut Vec::new())
 }
 
 /// CEL of type bool that is true only of a new pod that a mutation does not change: its operations (CEL of type list,
@@ -147,7 +151,7 @@ fn of_pod(text: &str, variables: &[(&str, &str, String)], test: impl Fn(&Cases<'
         let mut cases = Cases::new(&definitions, Shape::Pods, &["os"], within);
         cases.parameters = false;
         let test = simplified(test(&cases, &root));
-        (test != Test::Const(false) && test.cost() <= BUDGET).then(|| test.node())
+        is_usable(&test).then(|| test.node())
     })
 }
 

@@ -4,6 +4,7 @@
 //! `PROPTEST_CASES` says how many of [`CASES`], and in proportion of the others. What it finds is worth a fixture.
 #![allow(clippy::unwrap_used, reason = "all of this is tests")]
 
+mod custom;
 mod early;
 mod excepted;
 mod mutated;

@@ -7,6 +7,7 @@
 
 mod arena;
 mod bodies;
+mod customs;
 mod exempt;
 mod fence;
 mod fields;
@@ -91,6 +92,7 @@ fn main() -> ExitCode {
         namespaces::deleted_namespaces,
         sieges::rapid_edits,
         sieges::killed_controllers,
+        customs::custom_checks,
         profiles::bad_profiles,
         profiles::bad_selectors,
         stages::edits_around_a_namespace_in_deny,

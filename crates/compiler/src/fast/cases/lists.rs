@@ -27,16 +27,19 @@ const FIELDS: u64 = 4;
 const LIST: &str = "list";
 
 impl Cases<'_> {
-    /// Whether an expression surely is a list that is better evaluated element by element.
-    pub(super) fn is_list(&self, of: &Node) -> bool {
+    /// Whether an expression is a list that is better evaluated element by element.
+    pub(super) fn is_list(&self, of: &Node, scope: &Scope) -> bool {
         match &of.expr {
             Expr::List { optional, .. } => optional.is_empty(),
             Expr::Select { .. } => {
-                variable(of).and_then(|name| self.definitions.get(&**name)).is_some_and(|of| self.is_list(of))
+                // Definitions use only those before them, so this ends.
+                let name = variable(of).filter(|_| scope.get("variables").is_none());
+                name.and_then(|name| self.definitions.get(&**name))
+                    .is_some_and(|of| self.is_list(of, &Scope::default()))
             }
             Expr::Call { function, target, args } => match (&**function, target, args.as_slice()) {
-                ("_+_", None, [left, right]) => self.is_list(left) || self.is_list(right),
-                ("orValue", Some(_), [other]) => self.is_list(other),
+                ("_+_", None, [left, right]) => self.is_list(left, scope) || self.is_list(right, scope),
+                ("orValue", Some(_), [other]) => self.is_list(other, scope),
                 ("map" | "filter" | "transformList", Some(_), args) => looping(function, args).is_some(),
                 _ => false,
             },
@@ -46,6 +49,10 @@ impl Cases<'_> {
 
     /// A test that all elements of a list meet (`every`), or that one meets.
     pub fn each(&self, list: &Node, scope: &Scope, every: bool, then: Then<'_>) -> Test {
+        self.step(|| self.each_within(list, scope, every, then))
+    }
+
+    fn each_within(&self, list: &Node, scope: &Scope, every: bool, then: Then<'_>) -> Test {
         let all = |tests| Test::of(tests, every);
         let nothing = Test::Const(every);
         if let Some(name) = variable(list).filter(|_| scope.get("variables").is_none()) {
@@ -74,8 +81,10 @@ impl Cases<'_> {
                     let (yes, no) = (self.each(yes, scope, every, then), self.each(no, scope, every, then));
                     // A test that holds for the elements of either list needs no condition.
                     match (simplified(yes), simplified(no)) {
-                        (yes, no) if yes == nothing && every && no != NEVER => self.unless(condition, true, scope, no),
-                        (yes, no) if no == nothing && every && yes != NEVER => {
+                        (yes, no) if yes == nothing && every && no != NEVER && !self.may_fail => {
+                            self.unless(condition, true, scope, no)
+                        }
+                        (yes, no) if no == nothing && every && yes != NEVER && !self.may_fail => {
                             self.unless(condition, false, scope, yes)
                         }
                         (yes, no) => self.either(condition, scope, yes, no),
@@ -88,14 +97,15 @@ impl Cases<'_> {
                         Test::of(vec![test, then], !every)
                     })
                 }
-                ("map", Some(of), [Node { expr: Expr::Ident(item), .. }, rest @ .., value])
-                | ("transformList", Some(of), [_, Node { expr: Expr::Ident(item), .. }, rest @ .., value]) => self
-                    .each(of, scope, every, &mut |element| {
-                        let scope = scope.with(item, element);
-                        let then = self.value(value, &scope, then);
-                        let tests = rest.iter().map(|test| self.holds(test, !every, &scope)).chain([then]).collect();
-                        Test::of(tests, !every)
-                    }),
+                ("map" | "transformList", Some(of), _) => {
+                    let Some((names, rest)) = looping(function, args).map(|found| args.split_at(found.names.len()))
+                    else {
+                        return self.give_up();
+                    };
+                    self.each(of, scope, every, &mut |element| {
+                        self.mapped(names, rest, element, scope, every, &mut *then)
+                    })
+                }
                 ("orValue", Some(target), [other]) => self.value(target, scope, &mut |found| match found {
                     Known::Present(value) => self.elements(*value, every, then),
                     Known::Absent => self.each(other, scope, every, then),
@@ -105,6 +115,28 @@ impl Cases<'_> {
             },
             _ => self.value(list, scope, &mut |list| self.elements(list, every, then)),
         }
+    }
+
+    /// A test of the value that a macro makes of an element: `names` are bound to its index and the element, the last of
+    /// `rest` is the value, and those before it are conditions.
+    fn mapped(
+        &self,
+        names: &[Node],
+        rest: &[Node],
+        element: Known,
+        scope: &Scope,
+        every: bool,
+        then: Then<'_>,
+    ) -> Test {
+        let Some((value, conditions)) = rest.split_last() else { return NEVER };
+        let mut values = [Known::Unknown, element].into_iter().skip(2 - names.len());
+        let scope = names.iter().fold(scope.clone(), |scope, name| match (&name.expr, values.next()) {
+            (Expr::Ident(name), Some(value)) => scope.with(name, value),
+            _ => scope,
+        });
+        let then = self.value(value, &scope, then);
+        let conditions = conditions.iter().map(|condition| self.holds(condition, !every, &scope));
+        Test::of(conditions.chain([then]).collect(), !every)
     }
 
     /// The list of the summed lists, if each of them is a field that is there or optional, so that the test of the elements is written once.
@@ -280,6 +312,8 @@ impl Cases<'_> {
             return self.definitions.get(&**name).map_or(NEVER, |of| self.at_most(of, most, &Scope::default()));
         }
         match &list.expr {
+            // Elements and tests that may fail are evaluated, not counted.
+            Expr::List { elements, .. } if self.may_fail && !elements.is_empty() => self.give_up(),
             Expr::List { elements, .. } => {
                 Test::Const(i64::try_from(elements.len()).is_ok_and(|length| length <= most))
             }
@@ -290,6 +324,7 @@ impl Cases<'_> {
                     let part = most / i64::try_from(terms.len()).unwrap_or(most).max(1);
                     Test::All(terms.into_iter().map(|term| self.at_most(term, part, scope)).collect())
                 }
+                ("filter" | "map", Some(_), _) if self.may_fail => self.give_up(),
                 ("filter" | "map", Some(of), _) => self.at_most(of, most, scope),
                 ("orValue", Some(target), [other]) => self.value(target, scope, &mut |found| match found {
                     Known::Present(value) => match *value {

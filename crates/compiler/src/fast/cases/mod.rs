@@ -5,9 +5,11 @@
 //! the third reads `c.a.b`, which is surely there. So a test never makes an optional value, and never fails.
 //!
 //! Where it cannot exclude a failure, or does not understand a part, the test is [`Test::Const`]`(false)`: stricter
-//! than the expression, and never weaker.
+//! than the expression, and never weaker. Because a test may be stricter, the opposite of a test proves nothing: a
+//! condition decides between two values only where its two tests are exact opposites ([`Cases::exact`]).
 
 mod lists;
+mod required;
 #[cfg(test)]
 mod tests;
 mod values;
@@ -19,10 +21,13 @@ use std::{
 };
 
 use palisade_api::names::Shape;
-use palisade_cel::ast::{Entry, Expr, Literal, Node};
+use palisade_cel::{
+    ast::{Entry, Expr, Literal, Node},
+    with_stack,
+};
 
 use super::{cost, formula::Test};
-use crate::tree::{TEMPLATE, call, ident, literal, select};
+use crate::tree::{TEMPLATE, call, ident, literal, looping, select};
 
 /// A value as far as it is known.
 #[derive(Clone, Debug)]
@@ -37,6 +42,8 @@ pub(super) enum Known {
     List(Node, Scope),
     /// A map with constant keys.
     Map(Vec<Entry>, Scope),
+    /// A value of which nothing is known but that it is there.
+    Unknown,
 }
 
 /// The names of the loops around, innermost last.
@@ -61,8 +68,10 @@ type Then<'k> = &'k mut dyn FnMut(Known) -> Test;
 
 const NEVER: Test = Test::Const(false);
 
-/// How many values one test may look at.
-const MOST_VALUES: usize = 200_000;
+/// How many values and conditions one test may look at.
+const MOST_STEPS: usize = 400_000;
+/// How deep expressions and their cases may nest.
+const MOST_LEVELS: usize = 2_000;
 
 /// The variable with the parameters.
 const PARAMETERS: &str = "params";
@@ -71,6 +80,8 @@ const PARAMETERS: &str = "params";
 pub(super) struct Cases<'a> {
     /// The definitions of the policy's variables.
     pub definitions: &'a BTreeMap<&'a str, Node>,
+    /// The pod's spec.
+    spec: Node,
     /// The paths that are there in every request.
     present: Vec<Node>,
     /// Paths that the fast path does not read: few requests have them. Where they matter, the full expressions judge.
@@ -83,10 +94,15 @@ pub(super) struct Cases<'a> {
     within: u64,
     /// The elements of the enclosing loops, and their lists.
     items: RefCell<Vec<(Arc<str>, Node)>>,
-    /// How many values it may look at before it gives up.
+    /// How many steps it may take before it gives up.
     left: Cell<usize>,
-    /// Whether an expression calls a function that is not understood.
+    /// How deep the current step is.
+    level: Cell<usize>,
+    /// Whether a part of an expression is not understood.
     pub gave_up: Cell<bool>,
+    /// Whether parts of an expression may fail, as those that users write. The checks of the catalogue never fail, which
+    /// tests show; then a part without which the answer is known need not be looked at.
+    may_fail: bool,
 }
 
 impl<'a> Cases<'a> {
@@ -106,17 +122,48 @@ impl<'a> Cases<'a> {
             definitions,
             present,
             ignored: ignored.iter().map(|field| select(spec.clone(), field)).collect(),
+            spec,
             parameters: true,
             assumed: RefCell::default(),
             within,
             items: RefCell::default(),
-            left: Cell::new(MOST_VALUES),
+            left: Cell::new(MOST_STEPS),
+            level: Cell::new(0),
             gave_up: Cell::new(false),
+            may_fail: false,
         }
+    }
+
+    /// The same for expressions that users write.
+    pub fn of_users(self) -> Self {
+        Self { may_fail: true, ..self }
+    }
+
+    /// One step of the recursion, within the bounds of how many and how deep.
+    fn step(&self, step: impl FnOnce() -> Test) -> Test {
+        let (Some(left), level) = (self.left.get().checked_sub(1), self.level.get()) else { return self.give_up() };
+        if level == MOST_LEVELS {
+            return self.give_up();
+        }
+        self.left.set(left);
+        self.level.set(level + 1);
+        let test = with_stack(step);
+        self.level.set(level);
+        test
+    }
+
+    /// The test of what is not understood.
+    fn give_up(&self) -> Test {
+        self.gave_up.set(true);
+        NEVER
     }
 
     /// A test that holds only where CEL of type bool has this value.
     pub fn holds(&self, of: &Node, wanted: bool, scope: &Scope) -> Test {
+        self.step(|| self.holds_within(of, wanted, scope))
+    }
+
+    fn holds_within(&self, of: &Node, wanted: bool, scope: &Scope) -> Test {
         let both = |args: &[Node], and: bool| {
             let tests = args.iter().map(|arg| self.holds(arg, wanted, scope)).collect();
             Test::of(tests, and)
@@ -140,7 +187,7 @@ impl<'a> Cases<'a> {
             }
             ("@in", None, [what, list]) => self.member(what, list, wanted, scope),
             (compared, None, [Node { expr: Expr::Call { function, target: Some(list), args }, .. }, to])
-                if &**function == "size" && args.is_empty() && self.is_list(list) =>
+                if &**function == "size" && args.is_empty() && self.is_list(list, scope) =>
             {
                 match &to.expr {
                     Expr::Literal(Literal::Int(to)) => self.counted(list, compared, *to, wanted, scope),
@@ -161,17 +208,31 @@ impl<'a> Cases<'a> {
 
     /// The first test where a condition holds, the second where it does not.
     fn either(&self, condition: &Node, scope: &Scope, yes: Test, no: Test) -> Test {
-        if yes == no {
+        if yes == no && !self.may_fail {
             return yes;
         }
         let (holds, fails) = (self.holds(condition, true, scope), self.holds(condition, false, scope));
         match (holds, fails) {
-            (Test::Is(node, true), _) => Test::If(Box::new((node, yes, no))),
-            (Test::Is(node, false), _) => Test::If(Box::new((node, no, yes))),
             (Test::Const(true), _) => yes,
             (_, Test::Const(true)) => no,
+            (holds, fails) if holds.is_opposite(&fails) => match holds {
+                _ if yes == no => yes,
+                Test::Is(node, true) => Test::If(Box::new((node, yes, no))),
+                Test::Is(node, false) => Test::If(Box::new((node, no, yes))),
+                holds => Test::Any(vec![Test::All(vec![holds, yes]), Test::All(vec![fails, no])]),
+            },
             (holds, fails) => Test::Any(vec![Test::All(vec![holds, yes]), Test::All(vec![fails, no])]),
         }
+    }
+}
+
+/// Whether a call is one whose value [`Cases::holds`] derives from its parts.
+fn is_logical(function: &str, target: Option<&Node>, args: &[Node]) -> bool {
+    match (function, target, args) {
+        ("!_", None, [_]) | ("_&&_" | "_||_", None, _) => true,
+        ("has", None, [of]) => matches!(of.expr, Expr::Select { .. }),
+        ("all" | "exists", Some(_), args) => looping(function, args).is_some_and(|found| found.names.len() == 1),
+        _ => false,
     }
 }
 

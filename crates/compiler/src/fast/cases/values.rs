@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use palisade_cel::ast::{Entry, Expr, Literal, Node};
 
-use super::{Cases, Known, NEVER, PARAMETERS, Scope, Then, root};
+use super::{Cases, Known, NEVER, PARAMETERS, Scope, Then, is_logical, root};
 use crate::{
     fast::{
         atoms::{presence, size},
@@ -14,16 +14,14 @@ use crate::{
     tree::{TEMPLATE, call, literal, node, select, truth, variable},
 };
 
-/// The fields that parameters always have: the definition of their kind requires them.
-const ALWAYS_IN_PARAMETERS: [&str; 7] =
-    ["metadata", "spec", "problem", "integers", "strings", "booleans", "stringLists"];
-
 impl Cases<'_> {
     /// What `then` makes of each value that CEL may have.
     pub(super) fn value(&self, of: &Node, scope: &Scope, then: Then<'_>) -> Test {
-        let Some(left) = self.left.get().checked_sub(1) else { return NEVER };
-        self.left.set(left);
-        if self.is_list(of) {
+        self.step(|| self.value_within(of, scope, then))
+    }
+
+    fn value_within(&self, of: &Node, scope: &Scope, then: Then<'_>) -> Test {
+        if self.is_list(of, scope) {
             return then(Known::List(of.clone(), scope.clone()));
         }
         match &of.expr {
@@ -32,7 +30,9 @@ impl Cases<'_> {
                 Some(known) => then(known.clone()),
                 None => match &**name {
                     PARAMETERS if !self.parameters => NEVER,
-                    "object" | "oldObject" | "request" | PARAMETERS | TEMPLATE => then(Known::Cel(of.clone())),
+                    "object" | "request" | PARAMETERS | TEMPLATE => then(Known::Cel(of.clone())),
+                    // A new object has no old one, so nothing says which of its fields can be asked for.
+                    "oldObject" => self.give_up(),
                     _ => NEVER,
                 },
             },
@@ -47,6 +47,8 @@ impl Cases<'_> {
                     }),
                 }
             }
+            // A map whose entries may fail is evaluated as a whole.
+            Expr::Map(entries) if self.may_fail && !entries.is_empty() => self.give_up(),
             Expr::Map(entries) => then(Known::Map(entries.clone(), scope.clone())),
             Expr::Call { function, target, args } => self.called(of, function, target.as_deref(), args, scope, then),
             _ => NEVER,
@@ -101,7 +103,7 @@ impl Cases<'_> {
                 let (yes, no) = (self.value(yes, scope, then), self.value(no, scope, then));
                 self.either(condition, scope, yes, no)
             }
-            ("!_" | "_&&_" | "_||_" | "has", None, _) | ("all" | "exists", Some(_), _) => {
+            _ if is_logical(function, target, args) => {
                 let (yes, no) = (then(Known::Cel(truth(true))), then(Known::Cel(truth(false))));
                 self.either(of, scope, yes, no)
             }
@@ -117,10 +119,7 @@ impl Cases<'_> {
                     then(Known::Cel(constants::folded(called)))
                 })
             }
-            _ => {
-                self.gave_up.set(true);
-                NEVER
-            }
+            _ => self.give_up(),
         }
     }
 
@@ -128,6 +127,7 @@ impl Cases<'_> {
     fn sized(&self, of: &Node, scope: &Scope, then: Then<'_>) -> Test {
         let constant = |length: usize| i64::try_from(length).ok().map(|length| Known::Cel(literal::int(length)));
         match &of.expr {
+            Expr::List { elements, .. } if self.may_fail && !elements.is_empty() => self.give_up(),
             Expr::List { elements, optional } if optional.is_empty() => constant(elements.len()).map_or(NEVER, then),
             Expr::Call { function, target: Some(target), args } if &**function == "orValue" && args.len() == 1 => self
                 .value(target, scope, &mut |found| match found {
@@ -187,16 +187,6 @@ impl Cases<'_> {
         }
     }
 
-    pub(super) fn is_present(&self, path: &Node) -> bool {
-        let Expr::Select { operand, field, .. } = &path.expr else { return false };
-        // An object in a list of a pod that has a name always has it.
-        let named =
-            || matches!(&operand.expr, Expr::Ident(item) if self.items.borrow().iter().any(|(of, _)| of == item));
-        self.present.contains(path)
-            || (root(path) == Some(PARAMETERS) && ALWAYS_IN_PARAMETERS.contains(&&**field))
-            || (&**field == "name" && named())
-    }
-
     fn assume(&self, atom: Node) {
         let mut assumed = self.assumed.borrow_mut();
         if !assumed.contains(&atom) {
@@ -209,17 +199,11 @@ impl Cases<'_> {
         self.value(key, scope, &mut |key| {
             let Known::Cel(key) = key else { return NEVER };
             match (map, &key.expr) {
-                // Only maps are read by keys here.
-                (_, Expr::Literal(Literal::Int(_))) => NEVER,
                 (Known::Map(entries, _), _) if entries.is_empty() => then(None),
-                (Known::Cel(map), _) => {
+                // A text is the key of a map: a list is read by numbers, for which `in` asks something else.
+                (Known::Cel(map), Expr::Literal(Literal::String(_))) => {
                     let found = call("_[_]", vec![map.clone(), key.clone()]);
                     let asked = call("@in", vec![key.clone(), map.clone()]);
-                    let looped = matches!(&key.expr, Expr::Ident(item)
-                        if self.items.borrow().iter().any(|(of, range)| of == item && range == map));
-                    if looped {
-                        return then(Some(Known::Cel(found)));
-                    }
                     if root(map) == Some(PARAMETERS) {
                         self.assume(asked);
                         return then(Some(Known::Cel(found)));
@@ -227,6 +211,10 @@ impl Cases<'_> {
                     let (yes, no) = (then(Some(Known::Cel(found))), then(None));
                     Test::If(Box::new((asked, yes, no)))
                 }
+                (Known::Cel(map), Expr::Ident(item)) if self.range_of(item).as_ref() == Some(map) => {
+                    then(Some(Known::Cel(call("_[_]", vec![map.clone(), key.clone()]))))
+                }
+                (Known::Cel(_), _) => self.give_up(),
                 _ => NEVER,
             }
         })

@@ -3,7 +3,10 @@
 
 use std::rc::Rc;
 
-use palisade_cel::ast::{Expr, Literal, Node};
+use palisade_cel::{
+    ast::{Expr, Literal, Node},
+    with_stack,
+};
 
 use super::{
     atoms::{equal_parts, is_empty, is_presence, weight},
@@ -93,6 +96,10 @@ fn is_size(of: &Node) -> bool {
 }
 
 fn simplify(test: Test, facts: &mut Facts) -> Test {
+    with_stack(|| simplify_within(test, facts))
+}
+
+fn simplify_within(test: Test, facts: &mut Facts) -> Test {
     match test {
         Test::Const(_) => test,
         Test::Is(node, wanted) => match normal(node, wanted) {
