@@ -18,6 +18,8 @@ pub const PROFILE_LABEL: &str = "toolsecurity.dev/profile";
 pub const GENERATION_ANNOTATION: &str = "toolsecurity.dev/profile-generation";
 /// Annotation on generated policies: the parameters they read, as `name:Type` in order, separated by commas.
 pub const PARAMETERS_ANNOTATION: &str = "toolsecurity.dev/parameters";
+/// Annotation on a profile: `Off` compiles it without its fast path, `On` is the default.
+pub const FAST_PATH_ANNOTATION: &str = "toolsecurity.dev/fast-path";
 /// Finalizer on profiles: generated objects are removed in an order that never denies.
 pub const FINALIZER: &str = "toolsecurity.dev/cleanup";
 

@@ -13,7 +13,7 @@ use palisade_checks::{
 };
 
 use crate::{
-    Custom, Lowered, Mutation, Writing,
+    Custom, Lowered, Mutation, Options,
     bindings::Bindings,
     exceptions::how_to_ask,
     expressions::{self, HOW_TO_ASK, Judging},
@@ -66,6 +66,15 @@ impl Pair {
 }
 
 impl Bundle {
+    /// Takes the fast path from the policies that judge. They give the same verdicts without it.
+    pub fn remove_fast_path(&mut self) {
+        for spec in
+            [Some(&mut self.pods), self.workloads.as_mut()].into_iter().flatten().flat_map(|pair| &mut pair.policy.spec)
+        {
+            spec.match_conditions = None;
+        }
+    }
+
     /// The pair that judges a shape; `None` if none does.
     pub fn pair(&self, shape: Shape) -> Option<&Pair> {
         match shape {
@@ -106,8 +115,9 @@ pub(crate) fn bundle(
     customs: &[Custom],
     mutation: Option<&Mutation>,
     parameterized: bool,
-    writing: Writing,
+    options: Options,
 ) -> Bundle {
+    let Options { writing, fast_path } = options;
     let updates = PodUpdates::new(profile, rules, customs, parameterized);
     let bounds = bounds(rules, customs, mutation);
     let pair = |shape, stage| {
@@ -116,7 +126,12 @@ pub(crate) fn bundle(
         Pair {
             policy: ValidatingAdmissionPolicy {
                 metadata: metadata(profile, names::policy(profile_name(profile), shape)),
-                spec: Some(policy_spec(profile, shape, &Judging { rules, customs, updates, bounds: &bounds, writing })),
+                spec: Some(policy_spec(
+                    profile,
+                    shape,
+                    fast_path,
+                    &Judging { rules, customs, updates, bounds: &bounds, writing },
+                )),
                 status: None,
             },
             binding,
@@ -159,15 +174,21 @@ fn message(ends: Option<usize>) -> String {
 
 /// The spec, with each default of the API server written out, so that the controller can compare what it reads back
 /// with what it wrote.
-fn policy_spec(profile: &ToolSecurityProfile, shape: Shape, judging: &Judging<'_>) -> ValidatingAdmissionPolicySpec {
+fn policy_spec(
+    profile: &ToolSecurityProfile,
+    shape: Shape,
+    fast_path: bool,
+    judging: &Judging<'_>,
+) -> ValidatingAdmissionPolicySpec {
     let parameterized = judging.updates != PodUpdates::AsCreation;
     let variables = expressions::variables(profile, shape, judging);
+    let condition = if fast_path { fast::match_condition(shape, judging, &variables) } else { None };
     let end = how_to_ask(profile, "").map(|(_, sentence)| sentence.len() + ". ".len());
     ValidatingAdmissionPolicySpec {
         failure_policy: Some("Fail".to_owned()),
         param_kind: parameterized.then(param_kind),
         match_constraints: Some(matching(namespace_selector(&profile.spec), all_rules(shape))),
-        match_conditions: fast::match_condition(shape, judging, &variables).map(|condition| vec![condition]),
+        match_conditions: condition.map(|condition| vec![condition]),
         variables: Some(variables),
         validations: Some(vec![Validation {
             expression: "variables.violations.size() == 0".to_owned(),

@@ -162,14 +162,32 @@ impl Compiled {
 /// # Errors
 /// All mistakes in the profile, each with its place.
 pub fn compile(profile: &ToolSecurityProfile) -> Result<Compiled, Vec<Diagnostic>> {
-    compile_as(profile, Writing::Readable)
+    compile_with(profile, Options::default())
 }
 
-/// Compiles a profile, with expressions written as `writing` says. Only [`Writing::Readable`] is ever applied.
+/// How a profile is compiled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// How expressions are written. Only [`Writing::Readable`] is ever applied.
+    pub writing: Writing,
+    /// Whether match conditions exclude requests that cannot violate anything, and pods that need no mutation. Verdicts are
+    /// the same without them, but each request costs more. A profile turns them off by its own
+    /// [`FAST_PATH_ANNOTATION`](names::FAST_PATH_ANNOTATION), too.
+    pub fast_path: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { writing: Writing::default(), fast_path: true }
+    }
+}
+
+/// Compiles a profile in another way.
 ///
 /// # Errors
 /// All mistakes in the profile, each with its place.
-pub fn compile_as(profile: &ToolSecurityProfile, writing: Writing) -> Result<Compiled, Vec<Diagnostic>> {
+pub fn compile_with(profile: &ToolSecurityProfile, options: Options) -> Result<Compiled, Vec<Diagnostic>> {
+    let writing = options.writing;
     let name = profile.metadata.name.clone().unwrap_or_default();
     let spec = &profile.spec;
     let (resolver, mut diagnostics) = Resolver::new(spec);
@@ -185,8 +203,18 @@ pub fn compile_as(profile: &ToolSecurityProfile, writing: Writing) -> Result<Com
     diagnostics.extend(selects_everything(spec));
     diagnostics.extend(rollout::mistakes(spec));
     let parameterized = !parameters.is_empty() || !exceptions.is_empty();
-    let (mutation, found) = Mutation::new(&name, spec, &settings, &customs, &parameters, parameterized);
+    let (mut mutation, found) = Mutation::new(&name, spec, &settings, &customs, &parameters, parameterized);
     diagnostics.extend(found);
+    let fast_path = match fast_path(profile) {
+        Ok(on) => on && options.fast_path,
+        Err(wrong) => {
+            diagnostics.push(wrong);
+            false
+        }
+    };
+    if let Some(mutation) = &mut mutation {
+        mutation.fast_path = fast_path;
+    }
     if !diagnostics.is_empty() {
         return Err(diagnostics);
     }
@@ -195,7 +223,8 @@ pub fn compile_as(profile: &ToolSecurityProfile, writing: Writing) -> Result<Com
     let own = customs.iter().filter(|custom| custom.check.target == CustomTarget::Containers);
     exceptions
         .set_of_containers(of_containers.map(|one| one.check.id).chain(own.map(|custom| custom.check.id.as_str())));
-    let bundle = bundle::bundle(profile, &lowered, &customs, mutation.as_ref(), parameterized, writing);
+    let options = Options { writing, fast_path };
+    let bundle = bundle::bundle(profile, &lowered, &customs, mutation.as_ref(), parameterized, options);
     let probes = Probes::new(profile, &settings, &resolver, parameterized);
     let implied = implied(spec, &settings);
     Ok(Compiled {
@@ -213,6 +242,22 @@ pub fn compile_as(profile: &ToolSecurityProfile, writing: Writing) -> Result<Com
         probes,
         implied,
     })
+}
+
+/// Whether a profile has a fast path.
+///
+/// # Errors
+/// Its annotation has an unknown value.
+pub fn fast_path(profile: &ToolSecurityProfile) -> Result<bool, Diagnostic> {
+    let annotations = profile.metadata.annotations.as_ref();
+    match annotations.and_then(|annotations| annotations.get(names::FAST_PATH_ANNOTATION)).map(String::as_str) {
+        None | Some("On") => Ok(true),
+        Some("Off") => Ok(false),
+        Some(other) => {
+            let path = format!("metadata.annotations[{}]", names::FAST_PATH_ANNOTATION);
+            Err(Diagnostic::new(path, format!("{other:?} is not a valid value")).help("write On or Off"))
+        }
+    }
 }
 
 /// A check and the rule that the settings ask for.

@@ -43,6 +43,8 @@ pub struct Mutation {
     pub parameters: BTreeMap<ParameterName, ParameterType>,
     /// Whether each namespace has parameters, be it only for exceptions.
     pub parameterized: bool,
+    /// Whether a match condition excludes pods that need no change.
+    pub fast_path: bool,
 }
 
 /// Who mutates pods.
@@ -98,6 +100,7 @@ impl Mutation {
             exemptions: spec.exemptions.clone(),
             parameters: declared.clone(),
             parameterized,
+            fast_path: true,
         };
         let changes = found.engine != Engine::Off && (!found.defaults.is_empty() || found.redirect.is_some());
         diagnostics.extend(cx.finish());

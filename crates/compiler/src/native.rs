@@ -74,7 +74,7 @@ fn conditions(mutation: &Mutation, writing: Writing) -> Vec<MatchCondition> {
         condition("not-exempt", format!("!{}", cel::any(&exempt))),
     ];
     // One condition, because the API server evaluates all of them, whatever the others say.
-    let something = Parts::new(mutation).something_to_change();
+    let something = if mutation.fast_path { Parts::new(mutation).something_to_change() } else { None };
     let terms: Vec<_> = something.into_iter().chain(within).collect();
     if !terms.is_empty() {
         let about = "where nothing is to change, nothing is asked: docs/adr/0033-complying-requests-leave-early.md";

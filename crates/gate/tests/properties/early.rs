@@ -7,19 +7,25 @@ use palisade_apiserver::admission::Operation;
 use palisade_gate::{Decision, ValidationRequest, Validator};
 use palisade_objects::workload::WORKLOADS;
 use proptest::{prelude::*, sample};
-use serde_json::json;
+use serde_json::{Value as Json, json};
 
-use crate::{compile, pods, runner, settings, values, yaml};
+use crate::{compile, pods, random::Random, runner, settings, unusual, values, yaml};
 
 /// How many pods are judged by a profile.
 const PODS: usize = 100;
+
+/// The pod before the first one.
+fn pod_of_nothing() -> Json {
+    palisade_objects::pod::minimal("older")
+}
 
 /// What the match condition excludes violates nothing, and it never fails: [`Validator::judge`] returns an error
 /// otherwise. Each pod is created and updated, by itself and in a workload of any kind.
 #[test]
 fn what_leaves_early_violates_nothing() {
     let changes = prop::collection::vec(pods::change(catalogue::ALL), 0..4);
-    let pod = (pods::shape(), prop::bool::weighted(0.8), changes, sample::select(&WORKLOADS[..]));
+    let unusual = prop::option::of(any::<u64>());
+    let pod = (pods::shape(), prop::bool::weighted(0.8), changes, unusual, sample::select(&WORKLOADS[..]));
     let cases = (settings::settings(), prop::collection::vec(pod, PODS), prop::bool::weighted(0.2));
     let [early, denied, judged] = [(); 3].map(|()| Cell::new(0));
     let outcome = runner(5).run(&cases, |(settings, pods, restricted)| {
@@ -27,18 +33,23 @@ fn what_leaves_early_violates_nothing() {
         let compiled = compile(&settings, level);
         let params = compiled.probes.params.as_ref().map(|params| json!({"spec": params}));
         let policies = Shape::ALL.map(|shape| Validator::new(&compiled.bundle.pair(shape).unwrap().policy).unwrap());
-        for (shape, complying, changes, workload) in pods {
+        let mut before: Option<Json> = None;
+        for (shape, complying, changes, unusual, workload) in pods {
             let mut pod = if complying { shape.complying(&settings, &values()) } else { shape.bare() };
             for change in &changes {
                 change.apply(&mut pod);
+            }
+            if let Some(seed) = unusual {
+                unusual::change(&mut Random::new(seed), &mut pod);
             }
             for (shape, policy) in Shape::ALL.into_iter().zip(&policies) {
                 let (kind, object) = match shape {
                     Shape::Pods => ("Pod", pod.clone()),
                     Shape::Workloads => (workload.kind, workload.around("random", &pod)),
                 };
-                let mut older = object.clone();
-                older["spec"]["older"] = true.into();
+                // Another pod, which shares nothing with this one.
+                let older = before.as_ref().map_or_else(pod_of_nothing, Clone::clone);
+                let older = if shape == Shape::Pods { older } else { workload.around("random", &older) };
                 let create = ValidationRequest { params: params.as_ref(), ..ValidationRequest::create(kind, &object) };
                 let update = ValidationRequest { operation: Operation::Update, old_object: &older, ..create.clone() };
                 for request in [create, update] {
@@ -50,6 +61,7 @@ fn what_leaves_early_violates_nothing() {
                     denied.set(denied.get() + usize::from(judgement.decision != Decision::Admit));
                 }
             }
+            before = Some(pod);
         }
         Ok(())
     });

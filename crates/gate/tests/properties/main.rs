@@ -10,9 +10,11 @@ mod excepted;
 mod mutated;
 mod older;
 mod pods;
+mod random;
 mod readable;
 mod settings;
 mod tighten;
+mod unusual;
 
 use std::{
     cell::{Cell, RefCell},

@@ -10,7 +10,7 @@ use palisade_api::{Level, ToolSecurityParamsSpec, ToolSecurityProfile, crd, name
 use palisade_apiserver::admission::{Cluster, Operation, User};
 use palisade_cel::Minor;
 use palisade_checks::fixture::Fixture;
-use palisade_compiler::{Compiled, Writing, compile_as};
+use palisade_compiler::{Compiled, Options, Writing, compile_with};
 use palisade_gate::{ValidationRequest, Validator};
 use palisade_objects::{pod, workload::WORKLOADS};
 use proptest::prelude::*;
@@ -23,7 +23,10 @@ const WRITINGS: [Writing; 2] = [Writing::AsLowered, Writing::Readable];
 
 fn both(profile: &Json) -> [Compiled; 2] {
     let profile: ToolSecurityProfile = serde_json::from_value(profile.clone()).unwrap();
-    WRITINGS.map(|writing| compile_as(&profile, writing).unwrap_or_else(|error| panic!("{error:?}\n{profile:?}")))
+    WRITINGS.map(|writing| {
+        let options = Options { writing, ..Options::default() };
+        compile_with(&profile, options).unwrap_or_else(|error| panic!("{error:?}\n{profile:?}"))
+    })
 }
 
 /// The bytes of the largest policy of a profile.

@@ -1,10 +1,8 @@
 //! Random expressions of custom checks: nested over all macros, with names of loops that hide others. They do not fail, but
 //! for some that the API server would reject or that fail on purpose.
 
-use super::{
-    kinds::{Kind, TEXTS},
-    random::Random,
-};
+use super::kinds::{Kind, TEXTS};
+use crate::random::Random;
 
 /// Names of loops: such as the policy or the fast path has, too.
 const NAMES: [&str; 24] = [

@@ -4,7 +4,6 @@
 mod expressions;
 mod kinds;
 mod objects;
-mod random;
 
 use std::cell::Cell;
 
@@ -16,10 +15,9 @@ use palisade_objects::workload::WORKLOADS;
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 
-use crate::{profile, runner, settings};
+use crate::{profile, random::Random, runner, settings, unusual};
 use expressions::{Expressions, Scope};
 use kinds::Kind;
-use random::Random;
 
 /// How many pods each policy judges.
 const PODS: usize = 60;
@@ -137,7 +135,10 @@ impl Counts {
             count(&self.policies);
             let mut older = Json::Null;
             for _ in 0..PODS {
-                let pod = objects::pod(random);
+                let mut pod = objects::pod(random);
+                if settings.is_some() {
+                    unusual::change(random, &mut pod);
+                }
                 let workload = random.one(&[&WORKLOADS[0], &WORKLOADS[random.clone().below(WORKLOADS.len())]]);
                 let (kind, object) = match shape {
                     Shape::Pods => ("Pod", pod),
