@@ -159,7 +159,7 @@ pub(crate) fn change(random: &mut Random, pod: &mut Json) {
                 let (spec, field) = if random.percent(50) {
                     (pod.at_mut(&["spec"]), field)
                 } else {
-                    let field = random.one(&["securityContext", "image", "volumeMounts"]);
+                    let field = random.one(&["securityContext", "volumeMounts"]);
                     (&mut pod["spec"]["containers"][0], field)
                 };
                 if let Some(object) = spec.as_object_mut() {

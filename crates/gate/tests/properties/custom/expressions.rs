@@ -191,14 +191,14 @@ impl Expressions<'_> {
                 let (list, kind) = self.list(scope);
                 let name = self.name();
                 let body = self.condition(depth, &inside(scope, &name, kind));
-                match self.0.below(6) {
-                    0 => format!("{}{list}.exists({name}, {body})", self.no()),
-                    1 => format!("{list}.all(i, {name}, {body})"),
+                match self.0.below(24) {
+                    0..=3 => format!("{}{list}.exists({name}, {body})", self.no()),
+                    4 => format!("{list}.all(i, {name}, {body})"),
                     _ => format!("{list}.all({name}, {body})"),
                 }
             }
             11 => self.filtered(depth, scope),
-            12 => self.uncommon(depth, scope),
+            12 if self.0.percent(25) => self.uncommon(depth, scope),
             13 => {
                 let (one, other) = (self.condition(depth, scope), self.condition(depth, scope));
                 format!("(({one}) {} ({other}))", self.0.one(&["==", "!="]))

@@ -19,8 +19,10 @@ use crate::{profile, random::Random, runner, settings, unusual};
 use expressions::{Expressions, Scope};
 use kinds::Kind;
 
-/// How many pods each policy judges.
-const PODS: usize = 60;
+/// How many pods each policy judges: fewer in `cargo test`, where compiling takes the time anyway.
+fn pods() -> usize {
+    if std::env::var_os("PROPTEST_CASES").is_some() { 150 } else { 60 }
+}
 
 /// The checks, and a parameter for each that they name.
 fn checks(random: &mut Random) -> (Json, Vec<Json>) {
@@ -134,7 +136,7 @@ impl Counts {
             };
             count(&self.policies);
             let mut older = Json::Null;
-            for _ in 0..PODS {
+            for _ in 0..pods() {
                 let mut pod = objects::pod(random);
                 if settings.is_some() {
                     unusual::change(random, &mut pod);
