@@ -12,6 +12,7 @@ mod pods;
 mod readable;
 mod settings;
 mod tighten;
+mod updates;
 
 use std::{
     cell::{Cell, RefCell},
