@@ -9,10 +9,7 @@
 
 use std::collections::BTreeSet;
 
-use palisade_api::{
-    ToolSecurityProfile,
-    names::Shape,
-};
+use palisade_api::{ToolSecurityProfile, names::Shape};
 use palisade_checks::{Field, cel};
 
 use crate::{
@@ -98,7 +95,8 @@ impl Unchanged {
     pub fn variables(&self) -> Vec<(&'static str, &'static str, String)> {
         let mut all = Vec::new();
         if !self.is_plain() {
-            let about = "an update that leaves alone what most checks read: docs/adr/0048-what-an-update-is-judged-by.md";
+            let about =
+                "an update that leaves alone what most checks read: docs/adr/0048-what-an-update-is-judged-by.md";
             all.push((UNCHANGED, about, format!("request.operation == 'UPDATE' && {}", self.subject)));
         }
         if !self.annotations.is_empty() {

@@ -208,18 +208,16 @@ impl Judge<'_> {
         let mut labelled = object.clone();
         *labelled.at_mut(&["metadata", "labels"]) = json!({"new": "label"});
         let updates = [("removes a finalizer", &object, &finalized), ("changes labels", &labelled, &object)];
-        updates.into_iter().find_map(|(what, new, old)| {
-            match self.evaluate(TENANT, Operation::Update, "", new, old) {
-                Ok(Decision::Admit) => None,
-                Ok(Decision::Deny { violations, message, .. }) => {
-                    let own = |id: &str| catalogue::ALL.iter().all(|check| check.id != id);
-                    let by_labels = new != &object && !violations.is_empty() && violations.iter().all(|one| own(&one.check));
-                    (!by_labels).then(|| {
-                        Diagnostic::new("policy", format!("an update that only {what} is denied: {message}"))
-                    })
-                }
-                Err(diagnostic) => Some(diagnostic),
+        updates.into_iter().find_map(|(what, new, old)| match self.evaluate(TENANT, Operation::Update, "", new, old) {
+            Ok(Decision::Admit) => None,
+            Ok(Decision::Deny { violations, message, .. }) => {
+                let own = |id: &str| catalogue::ALL.iter().all(|check| check.id != id);
+                let by_labels =
+                    new != &object && !violations.is_empty() && violations.iter().all(|one| own(&one.check));
+                (!by_labels)
+                    .then(|| Diagnostic::new("policy", format!("an update that only {what} is denied: {message}")))
             }
+            Err(diagnostic) => Some(diagnostic),
         })
     }
 

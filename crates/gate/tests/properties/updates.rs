@@ -131,7 +131,10 @@ fn no_update_brings_in_a_violation() {
                 object["metadata"]["creationTimestamp"] = "2026-06-01T00:00:00Z".into();
             }
             let create = |object| {
-                let mut found = violations(&ValidationRequest { params: params.as_ref(), ..ValidationRequest::create(kind, object) })?;
+                let mut found = violations(&ValidationRequest {
+                    params: params.as_ref(),
+                    ..ValidationRequest::create(kind, object)
+                })?;
                 // An update of a pod cannot set it, but the scheduler does.
                 found.retain(|one| one.check != "nodeName");
                 Ok::<_, TestCaseError>(found)
@@ -144,7 +147,8 @@ fn no_update_brings_in_a_violation() {
                 ..ValidationRequest::create(kind, &new)
             };
             let of_update = violations(&update)?;
-            let context = || format!("{of_update:?}\nold: {old}\nnew: {new}\n{customs:?} {asked:?}\n{}", yaml(&settings));
+            let context =
+                || format!("{of_update:?}\nold: {old}\nnew: {new}\n{customs:?} {asked:?}\n{}", yaml(&settings));
             for one in &of_new {
                 prop_assert!(!of_update.is_empty() || of_old.contains(one), "admitted: {one:?}\n{}", context());
             }

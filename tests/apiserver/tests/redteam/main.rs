@@ -7,6 +7,7 @@
 
 mod arena;
 mod bodies;
+mod changed;
 mod exempt;
 mod fence;
 mod fields;
@@ -82,6 +83,8 @@ fn main() -> ExitCode {
         kinds::image_references,
         scheduling::places_and_identities,
         updates::updates,
+        changed::metadata,
+        changed::exceptions,
         bodies::bodies,
         workloads::workloads,
         writes::tenants_writes,
