@@ -236,8 +236,8 @@ impl Walk {
             ["spec", ..] if self.shape == Shape::Pods => {}
             // Where a kind has its template. No other kind has such a field.
             ["spec", "template", ..] | ["template", ..] => {}
-            ["spec", field, ..] => drop(self.parts.insert(Part::Spec((*field).into()))),
-            [field, ..] => drop(self.parts.insert(Part::Field((*field).into()))),
+            ["spec", field, ..] => self.read(Part::Spec((*field).into())),
+            [field, ..] => self.read(Part::Field((*field).into())),
         }
     }
 
@@ -246,10 +246,10 @@ impl Walk {
             (field, _) if FIXED.contains(&field) => {}
             // A key with underscores may be escaped.
             (map, [key, ..]) if MAPS.contains(&map) && !key.starts_with("__") => {
-                drop(self.parts.insert(Part::Key(map.into(), (*key).into())))
+                self.read(Part::Key(map.into(), (*key).into()))
             }
             (field, _) if CHANGEABLE.contains(&field) || field == "finalizers" => {
-                self.parts.insert(Part::Metadata(field.into()));
+                self.read(Part::Metadata(field.into()));
             }
             // The API server sets it in each update.
             _ => self.everything(),
@@ -263,8 +263,12 @@ impl Walk {
     fn everything(&mut self) {
         self.all_metadata();
         if self.shape == Shape::Workloads {
-            self.parts.insert(Part::Field("spec".into()));
+            self.read(Part::Field("spec".into()));
         }
+    }
+
+    fn read(&mut self, part: Part) {
+        self.parts.insert(part);
     }
 }
 

@@ -39,7 +39,7 @@ fn updates_towards(old: &Json, other: &Json) -> Vec<Json> {
 /// For each fixture of the catalogue that violates its check: the compliant pod is changed towards it.
 #[test]
 fn an_update_to_what_a_check_of_the_catalogue_forbids_is_denied() {
-    let (mut denied, mut admitted) = (std::collections::BTreeMap::<&str, usize>::new(), 0);
+    let (mut denied, mut admitted) = (BTreeMap::<&str, usize>::new(), 0);
     for check in catalogue::ALL {
         let fixtures: Vec<Fixture> = serde_saphyr::from_str(check.fixtures).unwrap();
         for fixture in fixtures.iter().filter(|fixture| !fixture.violations.is_empty() && fixture.invalid.is_none()) {
@@ -76,11 +76,8 @@ fn an_update_to_what_a_check_of_the_catalogue_forbids_is_denied() {
         }
     }
     assert!(admitted > 5_000, "{admitted}");
-    for (check, field) in
-        [("imageRegistries", 0), ("tolerations", 0), ("nodeSelector", 0), ("appArmorProfile", 0), ("seccompProfile", 0)]
-    {
-        assert!(denied.get(check).is_some_and(|count| *count > field), "{check}: {denied:?}");
-    }
+    let by_updates = ["appArmorProfile", "imageRegistries", "nodeSelector", "seccompProfile", "tolerations"];
+    assert_eq!(denied.iter().filter(|(_, count)| **count > 0).map(|(id, _)| *id).collect::<Vec<_>>(), by_updates);
 }
 
 /// The text of a check that reads annotations says so in its fields, and no rule reads other metadata.
