@@ -90,9 +90,8 @@ fn no_update_brings_in_a_violation() {
     let count = |cell: &Cell<usize>, one: bool| cell.set(cell.get() + usize::from(one));
     let outcome = runner(20).run(&cases, |(settings, customs, asked, pairs)| {
         let mut profile = profile(&settings, Level::Privileged);
-        let own: Vec<_> = customs.iter().enumerate();
+        let own = customs.iter().enumerate();
         profile["spec"]["customChecks"] = own
-            .into_iter()
             .map(|(index, expression)| json!({"id": format!("own{index}"), "expression": expression, "message": "no"}))
             .collect();
         let asked: Vec<_> = asked.into_iter().filter(|id| *id != "own0" || !customs.is_empty()).collect();
