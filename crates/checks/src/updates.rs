@@ -2,8 +2,8 @@
 
 use crate::{Check, Field};
 
-/// The fields that an update of a pod can change. All others stay as they were created (`ValidatePodUpdate` in
-/// Kubernetes `pkg/apis/core/validation`, alike in 1.33 to 1.36). New ephemeral containers and resources have requests
+/// The fields that an update of a pod can change, and all annotations. All others stay as they were created
+/// (`ValidatePodUpdate` in Kubernetes `pkg/apis/core/validation`, alike in 1.33 to 1.36). New ephemeral containers and resources have requests
 /// of their own: `pods/ephemeralcontainers`, `pods/resize`.
 const CHANGEABLE: &[Field] = &[
     Field::Pod("activeDeadlineSeconds"),
@@ -17,6 +17,7 @@ const CHANGEABLE: &[Field] = &[
     Field::Pod("nodeSelector"),
     Field::Pod("affinity"),
     Field::Container("image"),
+    Field::Annotation(""),
 ];
 
 impl Check {
@@ -34,7 +35,7 @@ fn overlap(one: &Field, other: &Field) -> bool {
         | (Field::Volume(one), Field::Volume(other)) => {
             segments(one).zip(segments(other)).all(|(one, other)| one == "*" || other == "*" || one == other)
         }
-        // Annotations of an existing pod mean nothing to the kubelet and the container runtime.
+        (Field::Annotation(_), Field::Annotation(_)) => true,
         _ => false,
     }
 }
@@ -56,6 +57,8 @@ mod tests {
             .map(|check| (check.id, check.restricts_what_updates_change()))
             .collect();
         assert_eq!(changeable, [("imageRegistries", true)]);
+        assert!(catalogue::app_armor_profile::CHECK.restricts_what_updates_change());
+        assert!(catalogue::seccomp_profile::CHECK.restricts_what_updates_change());
         assert!(!catalogue::privileged::CHECK.restricts_what_updates_change());
         assert!(!catalogue::restricted_volumes::CHECK.restricts_what_updates_change());
     }

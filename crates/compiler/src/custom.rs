@@ -36,10 +36,14 @@ impl Custom {
         format!("custom_{}", self.check.id)
     }
 
+    /// Its expression, and that of its message.
+    pub(crate) fn expressions(&self) -> impl Iterator<Item = &str> {
+        [self.check.expression.as_str()].into_iter().chain(self.check.message_expression.as_deref())
+    }
+
     /// Whether an expression may read parameters: the word is in it.
     pub(crate) fn mentions_params(&self) -> bool {
-        let message = self.check.message_expression.as_deref().unwrap_or_default();
-        [self.check.expression.as_str(), message].iter().any(|expression| expression.contains("params"))
+        self.expressions().any(|expression| expression.contains("params"))
     }
 
     /// The default of the check for an unset field, if it has one.

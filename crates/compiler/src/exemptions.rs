@@ -5,9 +5,9 @@
 use palisade_api::{Diagnostic, Exemptions};
 
 /// How the name of a service account in kube-system begins.
-const KUBE_SYSTEM: &str = "system:serviceaccount:kube-system:";
+pub(crate) const KUBE_SYSTEM: &str = "system:serviceaccount:kube-system:";
 /// The user of all controllers where kube-controller-manager gives them no service accounts of their own.
-const CONTROLLER_MANAGER: &str = "system:kube-controller-manager";
+pub(crate) const CONTROLLER_MANAGER: &str = "system:kube-controller-manager";
 /// The user of requests without credentials.
 const ANONYMOUS: &str = "system:anonymous";
 

@@ -14,7 +14,7 @@ use palisade_checks::{
 use crate::{
     Custom, Lowered, Writing,
     exceptions::{Lift, excepted_checks, how_to_ask, unless_lifted},
-    updates::PodUpdates,
+    updates::{PodUpdates, Unchanged, template},
     workloads,
 };
 
@@ -47,11 +47,20 @@ pub(crate) fn variables(profile: &ToolSecurityProfile, shape: Shape, judging: &J
         if of_namespace && without_parameters { format!("variables.updated ? [] : ({findings})") } else { findings }
     };
     let own: Vec<_> = customs.iter().map(|custom| (custom.variable(), custom)).collect();
+    let unchanged = Unchanged::new(profile, rules, customs, shape);
     let mut all = subject(shape, writing);
+    for (name, about, lowered) in unchanged.variables() {
+        all.push(name, about, lowered);
+    }
     all.push(
         "exempt",
         "who and what is not judged: what does not change, probes for others, spec.exemptions, mirror pods",
-        exempt(&names::probe_subject(name, profile.metadata.generation), &profile.spec.exemptions, shape),
+        exempt(
+            &unchanged.exempt(),
+            &names::probe_subject(name, profile.metadata.generation),
+            &profile.spec.exemptions,
+            shape,
+        ),
     );
     if without_parameters {
         all.push(
@@ -96,19 +105,19 @@ pub(crate) fn variables(profile: &ToolSecurityProfile, shape: Shape, judging: &J
     all.variables.extend(
         own.iter().map(|(name, custom)| Variable { name: name.clone(), expression: custom.violations().to_owned() }),
     );
-    let names = rules.iter().map(|one| one.check.id).chain(own.iter().map(|(name, _)| name.as_str()));
-    let found: Vec<_> = names.map(|name| format!("variables.{name}")).collect();
-    let found = if found.is_empty() { "[]".to_owned() } else { found.join(" + ") };
+    let found: Vec<_> = rules.iter().map(|one| format!("variables.{}", one.check.id)).collect();
+    let of_customs: Vec<_> = own.iter().map(|(name, _)| format!("variables.{name}")).collect();
     let problem = if without_parameters {
         "!variables.updated && params.spec.problem != ''"
     } else {
         "params.spec.problem != ''"
     };
-    let judged = if updates == PodUpdates::AsCreation {
-        found
-    } else {
-        format!("{problem} ? ['[parameters] namespace: ' + params.spec.problem] : {found}")
-    };
+    let judged = unchanged.judged(&found, &of_customs, |found| match updates {
+        PodUpdates::AsCreation => found,
+        PodUpdates::WithoutParameters | PodUpdates::WithParameters => {
+            format!("{problem} ? ['[parameters] namespace: ' + params.spec.problem] : {found}")
+        }
+    });
     // The policy knows the length of a list before it loops over it.
     let over = if bounds.is_empty() { "" } else { "!variables.withinBounds ? variables.overBounds : " };
     let about = "what all checks found; nothing is judged that is exempt or too long";
@@ -177,32 +186,19 @@ fn subject(shape: Shape, writing: Writing) -> Variables {
     all
 }
 
-/// CEL of type dyn: the pod template in a workload. `dyn` keeps the API server from checking the path against the
-/// schema of each kind that the policy matches.
-fn template(object: &str) -> String {
-    format!(
-        "request.kind.kind == 'CronJob' ? dyn({object}).spec.jobTemplate.spec.template : request.kind.kind == \
-         'PodTemplate' ? dyn({object}).template : dyn({object}).spec.?template.orValue({{}})"
-    )
-}
-
 /// CEL of type bool: whether the profile does not apply to a request.
 ///
-/// A running pod may be labelled, annotated and released from finalizers whatever it violates, and a workload may be
-/// scaled: only a changed spec or template is judged, and a new ephemeral container changes the spec. In the probe
-/// namespace, where profiles with the same selector meet, a pod names one generation of one profile (`asked_about`),
-/// and only that one judges it; nobody is exempt there.
-fn exempt(asked_about: &str, exemptions: &Exemptions, shape: Shape) -> String {
-    let unchanged = match shape {
-        Shape::Pods => "object.spec == oldObject.spec".to_owned(),
-        Shape::Workloads => format!("variables.template == ({})", template("oldObject")),
-    };
+/// `unchanged` (CEL of type bool) holds for an update that changes nothing that a check reads. So a running pod may be
+/// labelled and released from finalizers whatever it violates, and a workload may be scaled, unless a custom check reads
+/// that; a new ephemeral container changes the spec. In the probe namespace, where profiles with the same selector meet, a
+/// pod names one generation of one profile (`asked_about`), and only that one judges it; nobody is exempt there.
+fn exempt(unchanged: &str, asked_about: &str, exemptions: &Exemptions, shape: Shape) -> String {
     let mut terms = exempt_terms(exemptions, "variables.spec");
     if shape == Shape::Pods {
         terms.push(mirrored("variables.annotations"));
     }
     format!(
-        "(request.operation == 'UPDATE' && {unchanged}) || (request.namespace == '{}' \
+        "{unchanged} || (request.namespace == '{}' \
          ? object.metadata.?labels[?'{}'].orValue('') != '{asked_about}' : {})",
         names::PROBE_NAMESPACE,
         names::PROFILE_LABEL,

@@ -12,7 +12,7 @@
 //!
 //! 1. Expressions, whatever they say: `tree`, `fold`, `writing`.
 //! 2. The parts of a profile: `exceptions`, `custom`, `exemptions`, `resolve`, `rollout`.
-//! 3. What policies match and read: `metadata`, `matching`, `updates`, `workloads`.
+//! 3. What policies match and read: `metadata`, `matching`, `reads`, `workloads`, `updates`.
 //! 4. What policies say: `mutation`, `expressions`, `fast`.
 //! 5. Objects: `native`, `registration`, `bindings`, `guard`, `bundle`, `probes`.
 
@@ -30,6 +30,7 @@ mod metadata;
 mod mutation;
 mod native;
 mod probes;
+mod reads;
 mod registration;
 mod resolve;
 mod rollout;

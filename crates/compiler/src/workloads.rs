@@ -5,6 +5,8 @@
 
 use palisade_api::names::Shape;
 
+use crate::exemptions::{CONTROLLER_MANAGER, KUBE_SYSTEM};
+
 /// The most owners that are looked at: Kubernetes gives an object one. What has more belongs to nobody.
 const OWNERS: usize = 16;
 
@@ -65,4 +67,21 @@ pub(crate) fn variables(shape: Shape) -> Vec<(&'static str, &'static str, String
                 .to_owned(),
         ),
     ]
+}
+
+/// CEL of type bool: whether an update leaves alone by what exceptions know the workload of an object, besides its spec.
+///
+/// Kubernetes' own controllers may change that: they adopt objects, and release them, also those of a workload that is
+/// deleted and whose finalizer `orphan` would stay otherwise.
+pub(crate) fn unchanged(shape: Shape) -> String {
+    let same = |path: &str| format!("object.metadata.{path} == oldObject.metadata.{path}");
+    let mut terms = vec![same("?ownerReferences")];
+    if shape == Shape::Pods {
+        terms.push(same("?labels[?'pod-template-hash']"));
+    }
+    format!(
+        "(({}) || request.userInfo.username.startsWith('{KUBE_SYSTEM}') \
+         || request.userInfo.username == '{CONTROLLER_MANAGER}')",
+        terms.join(" && ")
+    )
 }

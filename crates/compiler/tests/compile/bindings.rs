@@ -44,6 +44,12 @@ fn update_binding_has_parameters_only_where_updates_need_them() {
         (with("images", json!({"allowedRegistries": ["a.example"]})), &without),
         (json!({"images": {"allowedRegistries": ["$registry"]}, "parameters": registries}), &allow),
         (with("exceptions", exception("privileged")), &without),
+        // It can be asked for an image, which an update changes.
+        (with("exceptionRequests", json!({"checks": ["privileged"]})), &allow),
+        (json!({"exceptionRequests": {"checks": ["privileged"]}}), &allow),
+        (json!({"exceptionRequests": {"checks": ["hostNamespaces"]}}), &allow),
+        // Annotations change, too.
+        (with("exceptions", exception("appArmorProfile")), &allow),
         (json!({"exceptions": exception("privileged")}), &without),
         (with("customChecks", custom("object.spec.hostname != ''")), &without),
         (with("customChecks", custom("params.spec.integers['uid'] > 0")), &allow),

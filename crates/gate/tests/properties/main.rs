@@ -15,6 +15,7 @@ mod readable;
 mod settings;
 mod tighten;
 mod unusual;
+mod updates;
 
 use std::{
     cell::{Cell, RefCell},

@@ -7,6 +7,7 @@
 
 mod arena;
 mod bodies;
+mod changed;
 mod customs;
 mod exempt;
 mod fence;
@@ -83,6 +84,8 @@ fn main() -> ExitCode {
         kinds::image_references,
         scheduling::places_and_identities,
         updates::updates,
+        changed::metadata,
+        changed::exceptions,
         bodies::bodies,
         workloads::workloads,
         writes::tenants_writes,

@@ -11,19 +11,19 @@ use crate::{
 };
 
 /// Changes to a pod: its name, the path of the field, its value, and what must come of it.
-struct Change {
+pub(crate) struct Change {
     name: &'static str,
-    path: &'static str,
+    pub(crate) path: &'static str,
     value: Json,
     expect: Expect,
 }
 
-fn change(name: &'static str, path: &'static str, value: Json, expect: Expect) -> Change {
+pub(crate) fn change(name: &'static str, path: &'static str, value: Json, expect: Expect) -> Change {
     Change { name, path, value, expect }
 }
 
 /// The same change as each kind of request: as a whole object, and as a patch of each type.
-fn each_way(namespace: &str, current: &Json, change: &Change) -> Vec<Attack> {
+pub(crate) fn each_way(namespace: &str, current: &Json, change: &Change) -> Vec<Attack> {
     let name = current["metadata"]["name"].as_str().unwrap_or_default();
     let path = |query: &str| format!("{}/{name}?dryRun=All{query}", pods(namespace));
     let changed = with(current.clone(), &[(change.path, Some(change.value.clone()))]);
@@ -135,13 +135,16 @@ fn by_metadata(namespace: &str) -> Vec<Attack> {
     };
     let annotated = |key: &str, value: &str| json!({"annotations": {key: value}});
     let unconfined = "container.apparmor.security.beta.kubernetes.io/main";
-    let no_field = Expect::Ineffective("/spec/containers/0/securityContext/appArmorProfile", Json::Null);
     let evil = json!({
         "metadata": {"deletionTimestamp": "2020-01-01T00:00:00Z", "labels": {"toolsecurity.dev/profile": "none"}},
         "spec": {"containers": [{"name": "main", "image": "evil.example/x"}]},
     });
     vec![
-        patch("the annotation of AppArmor on a pod that runs", annotated(unconfined, "unconfined"), no_field),
+        patch(
+            "the annotation of AppArmor on a pod that runs",
+            annotated(unconfined, "unconfined"),
+            Expect::check("appArmorProfile"),
+        ),
         patch("the annotation of mirror pods", annotated("kubernetes.io/config.mirror", "x"), Expect::Refused),
         patch("a label of Palisade", json!({"labels": {"toolsecurity.dev/profile": "none"}}), Expect::Admitted),
         Attack::new(

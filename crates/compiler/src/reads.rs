@@ -1,0 +1,389 @@
+//! What the expressions of a custom check read of an object, as far as an update can change it.
+//!
+//! An update is exempt only if it changes nothing that a check reads. Expressions are an admin's own text, so this module
+//! finds their reads in the syntax tree. Where it cannot tell, it takes the whole object.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use palisade_api::names::Shape;
+use palisade_cel::{
+    ast::{Expr, Literal, Node},
+    parse::parse,
+};
+use palisade_checks::cel;
+
+use crate::writing::SYNTAX;
+
+/// Fields of `metadata` that a client can change by an update, besides finalizers. The API server sets the others, or
+/// keeps them (`ValidateObjectMetaAccessorUpdate` in apimachinery `pkg/api/validation/objectmeta.go`).
+const CHANGEABLE: [&str; 5] = ["annotations", "generateName", "labels", "ownerReferences", "selfLink"];
+/// Fields of `metadata` that no update changes.
+const FIXED: [&str; 7] = [
+    "creationTimestamp",
+    "deletionGracePeriodSeconds",
+    "deletionTimestamp",
+    "name",
+    "__namespace__",
+    "namespace",
+    "uid",
+];
+/// Fields of `metadata` that are maps of texts.
+const MAPS: [&str; 2] = ["annotations", "labels"];
+/// Words that cannot be selected as they are, and that a workload could have as a field.
+const RESERVED: [&str; 4] = ["as", "in", "namespace", "package"];
+/// The most finalizers among which those that remain are looked for.
+const MOST_FINALIZERS: usize = 100;
+
+/// What an update must leave alone, so that what an expression says of the object stays the same. The spec of the pod or
+/// of the template is not part of it: each update that changes that is judged.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Reads(BTreeSet<Part>);
+
+/// A part of an object outside of the pod's spec or template.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Part {
+    /// A field of `metadata`.
+    Metadata(Arc<str>),
+    /// A key of a map in `metadata`.
+    Key(Arc<str>, Arc<str>),
+    /// A field of a workload.
+    Field(Arc<str>),
+    /// A field of a workload's spec.
+    Spec(Arc<str>),
+}
+
+impl Reads {
+    /// What the expressions of a check read. One that does not parse reads everything.
+    pub fn of<'a>(expressions: impl IntoIterator<Item = &'a str>, shape: Shape) -> Self {
+        let mut walk = Walk { shape, parts: BTreeSet::new(), bound: Vec::new() };
+        for expression in expressions {
+            match parse(expression, SYNTAX) {
+                Ok(tree) => walk.walk(&tree.root),
+                Err(_) => walk.everything(),
+            }
+        }
+        let whole = walk.parts.clone();
+        walk.parts.retain(|part| match part {
+            Part::Key(map, _) => !whole.contains(&Part::Metadata(Arc::clone(map))),
+            Part::Spec(_) => !whole.contains(&Part::Field("spec".into())),
+            Part::Metadata(_) | Part::Field(_) => true,
+        });
+        Self(walk.parts)
+    }
+
+    /// Terms of CEL of type bool that all hold if an update changes none of it. They cannot fail.
+    pub fn unchanged(&self) -> Vec<String> {
+        let same = |path: &str| format!("object{path} == oldObject{path}");
+        let of_workload = |path: &str| format!("dyn(object){path} == dyn(oldObject){path}");
+        self.0
+            .iter()
+            .map(|part| match part {
+                Part::Metadata(field) if &**field == "finalizers" => finalizers(),
+                Part::Metadata(field) => same(&format!(".metadata.?{field}")),
+                Part::Key(map, key) => same(&format!(".metadata.?{map}[?{}]", cel::quote(key))),
+                Part::Field(field) => of_workload(&optional(field)),
+                Part::Spec(field) => of_workload(&format!(".?spec{}", optional(field))),
+            })
+            .collect()
+    }
+}
+
+/// The selection of a field that may be absent, after an operand.
+fn optional(field: &str) -> String {
+    let name = field.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    let plain = name && field.starts_with(|first: char| first.is_ascii_lowercase()) && !RESERVED.contains(&field);
+    if plain { format!(".?{field}") } else { format!("[?{}]", cel::quote(field)) }
+}
+
+/// Finalizers can always be removed: without that, an object could stay forever.
+fn finalizers() -> String {
+    let of = |object: &str| format!("{object}.metadata.?finalizers.orValue([])");
+    let (new, old) = (of("object"), of("oldObject"));
+    format!(
+        "({new} == {old} || ({new}.size() <= {MOST_FINALIZERS} && {old}.size() <= {MOST_FINALIZERS} \
+         && {new}.all(f, f in {old})))"
+    )
+}
+
+struct Walk {
+    shape: Shape,
+    parts: BTreeSet<Part>,
+    /// The names that loops around bind.
+    bound: Vec<Arc<str>>,
+}
+
+/// A variable of the policy's environment, and the fields and keys that an expression goes down from it.
+struct Place<'a> {
+    root: &'a str,
+    keys: Vec<&'a Arc<str>>,
+    /// Whether all fields and keys so far are known.
+    known: bool,
+    /// Other expressions in it: keys that are computed, and what stands in for what is absent.
+    others: Vec<&'a Node>,
+}
+
+impl Walk {
+    fn walk(&mut self, node: &Node) {
+        if let Some(place) = self.place(node) {
+            self.note(&place);
+            place.others.into_iter().for_each(|other| self.walk(other));
+            return;
+        }
+        match &node.expr {
+            Expr::Literal(_) | Expr::Ident(_) => {}
+            Expr::Select { operand, .. } => self.walk(operand),
+            Expr::Call { function, target, args } => match (&**function, args.as_slice()) {
+                ("@in", [key, map]) => self.member(key, map),
+                _ => target.as_deref().into_iter().chain(args).for_each(|part| self.walk(part)),
+            },
+            Expr::List { elements, .. } => elements.iter().for_each(|element| self.walk(element)),
+            Expr::Map(entries) => {
+                entries.iter().flat_map(|entry| [&entry.key, &entry.value]).for_each(|part| self.walk(part));
+            }
+            Expr::Struct { fields, .. } => fields.iter().for_each(|field| self.walk(&field.value)),
+            Expr::Comprehension(fold) => {
+                self.walk(&fold.range);
+                self.walk(&fold.init);
+                let outside = self.bound.len();
+                self.bound.extend([&fold.variable, &fold.accumulator].into_iter().chain(&fold.second).cloned());
+                [&fold.condition, &fold.step].into_iter().for_each(|part| self.walk(part));
+                self.bound.truncate(outside);
+                // The result knows the accumulator alone.
+                self.bound.push(Arc::clone(&fold.accumulator));
+                self.walk(&fold.result);
+                self.bound.truncate(outside);
+            }
+        }
+    }
+
+    /// `'key' in map`.
+    fn member(&mut self, key: &Node, map: &Node) {
+        let text = match &key.expr {
+            Expr::Literal(Literal::String(text)) => Some(text),
+            _ => None,
+        };
+        match (text, self.place(map)) {
+            (Some(text), Some(mut place)) if place.is_map() => {
+                place.keys.push(text);
+                self.note(&place);
+                place.others.into_iter().for_each(|other| self.walk(other));
+            }
+            _ => [key, map].into_iter().for_each(|part| self.walk(part)),
+        }
+    }
+
+    /// The place that an expression reads; `None` if it is not just that.
+    fn place<'a>(&self, node: &'a Node) -> Option<Place<'a>> {
+        match &node.expr {
+            Expr::Ident(name) => {
+                let root = name.strip_prefix('.').unwrap_or(name);
+                // With a dot, it is never the variable of a loop.
+                let of_loop = root.len() == name.len() && self.bound.contains(name);
+                (!of_loop).then_some(Place { root, keys: Vec::new(), known: true, others: Vec::new() })
+            }
+            Expr::Select { operand, field, .. } => Some(self.place(operand)?.below(Some(field))),
+            Expr::Call { function, target, args } => match (&**function, target, args.as_slice()) {
+                ("_?._" | "_[_]" | "_[?_]", None, [operand, key]) => {
+                    let mut place = self.place(operand)?;
+                    match &key.expr {
+                        Expr::Literal(Literal::String(key)) => Some(place.below(Some(key))),
+                        _ => {
+                            place.others.push(key);
+                            Some(place.below(None))
+                        }
+                    }
+                }
+                ("orValue", Some(of), [other]) => {
+                    let mut place = self.place(of)?;
+                    place.others.push(other);
+                    Some(place)
+                }
+                ("value" | "hasValue", Some(of), []) => self.place(of),
+                ("dyn", None, [of]) => self.place(of),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    fn note(&mut self, place: &Place<'_>) {
+        let keys: Vec<&str> = place.keys.iter().map(|key| &***key).collect();
+        match (place.root, keys.as_slice()) {
+            ("object", keys) => self.of_object(keys),
+            // The spec, or the template, and parts of it.
+            ("variables", ["spec" | "containers" | "volumes" | "podSecurityContext" | "template", ..]) => {}
+            ("variables", ["annotations", rest @ ..]) => {
+                if self.shape == Shape::Pods {
+                    self.of_metadata("annotations", rest);
+                }
+            }
+            // What these say of an object is always the same. Of others, each update can change it: who sends it, say.
+            ("request", ["kind" | "namespace" | "__namespace__" | "resource" | "subResource", ..]) => {}
+            ("oldObject" | "request" | "variables" | "authorizer", _) => self.everything(),
+            // `params` and `namespaceObject` are not part of the object; nothing else has data of the request, and
+            // `container` and `volume` are in the spec.
+            _ => {}
+        }
+    }
+
+    fn of_object(&mut self, keys: &[&str]) {
+        match keys {
+            [] => self.everything(),
+            ["metadata"] => self.all_metadata(),
+            ["metadata", field, rest @ ..] => self.of_metadata(field, rest),
+            // No update of the object changes them.
+            ["apiVersion" | "kind" | "status", ..] => {}
+            ["spec", ..] if self.shape == Shape::Pods => {}
+            // Where a kind has its template. No other kind has such a field.
+            ["spec", "template", ..] | ["template", ..] => {}
+            ["spec", field, ..] => self.read(Part::Spec((*field).into())),
+            [field, ..] => self.read(Part::Field((*field).into())),
+        }
+    }
+
+    fn of_metadata(&mut self, field: &str, rest: &[&str]) {
+        match (field, rest) {
+            (field, _) if FIXED.contains(&field) => {}
+            // A key with underscores may be escaped.
+            (map, [key, ..]) if MAPS.contains(&map) && !key.starts_with("__") => {
+                self.read(Part::Key(map.into(), (*key).into()))
+            }
+            (field, _) if CHANGEABLE.contains(&field) || field == "finalizers" => {
+                self.read(Part::Metadata(field.into()));
+            }
+            // The API server sets it in each update.
+            _ => self.everything(),
+        }
+    }
+
+    fn all_metadata(&mut self) {
+        self.parts.extend(CHANGEABLE.into_iter().chain(["finalizers"]).map(|field| Part::Metadata(field.into())));
+    }
+
+    fn everything(&mut self) {
+        self.all_metadata();
+        if self.shape == Shape::Workloads {
+            self.read(Part::Field("spec".into()));
+        }
+    }
+
+    fn read(&mut self, part: Part) {
+        self.parts.insert(part);
+    }
+}
+
+impl<'a> Place<'a> {
+    /// One field or key further; `None` for one that is computed.
+    fn below(mut self, key: Option<&'a Arc<str>>) -> Self {
+        self.known &= key.is_some();
+        if self.known {
+            self.keys.extend(key);
+        }
+        self
+    }
+
+    /// Whether it is a map in `metadata`.
+    fn is_map(&self) -> bool {
+        let keys: Vec<&str> = self.keys.iter().map(|key| &***key).collect();
+        self.known
+            && match (self.root, keys.as_slice()) {
+                ("object", ["metadata", field]) => MAPS.contains(field),
+                ("variables", ["annotations"]) => true,
+                _ => false,
+            }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: &str = "annotations finalizers generateName labels ownerReferences selfLink";
+
+    /// The parts that an expression reads, as words.
+    fn read(expression: &str, shape: Shape) -> String {
+        let words = Reads::of([expression], shape).0.into_iter().map(|part| match part {
+            Part::Metadata(field) => field.to_string(),
+            Part::Key(map, key) => format!("{map}[{key}]"),
+            Part::Field(field) => format!("/{field}"),
+            Part::Spec(field) => format!("/spec/{field}"),
+        });
+        words.collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn what_an_expression_reads_beside_the_spec_is_found() {
+        for (expression, expected) in [
+            ("variables.spec.?hostNetwork.orValue(false) && container.image != volume.name", ""),
+            ("params.spec.strings['a'] == namespaceObject.metadata.labels['a']", ""),
+            ("request.namespace + request.kind.kind + object.kind + object.metadata.name == ''", ""),
+            ("object.spec.hostNetwork || variables.podSecurityContext.runAsNonRoot", ""),
+            ("variables.containers.all(object, object.metadata.labels.a == '')", ""),
+            ("variables.containers.all(i, object, object.metadata.labels.a == i)", ""),
+            ("variables.containers.all(c, c.?image.optMap(request, request.operation == '').orValue(true))", ""),
+            ("variables.containers.all(object, .object.metadata.labels.a == '')", "labels[a]"),
+            (
+                "variables.annotations['a'] == '' && variables.annotations[?'b'] == optional.none()",
+                "annotations[a] annotations[b]",
+            ),
+            ("'a' in variables.annotations || object.metadata.?labels.hasValue()", "labels annotations[a]"),
+            ("object.metadata.labels['a'] == '' && object.metadata.labels.size() == 1", "labels"),
+            ("has(object.metadata.labels.a)", "labels[a]"),
+            (
+                "object.metadata.?labels.orValue({'x': object.metadata.generateName}).?a == optional.none()",
+                "generateName labels[a]",
+            ),
+            ("object.metadata.labels[variables.spec.hostname] == ''", "labels"),
+            ("object.metadata.labels[object.metadata.annotations['a']] == ''", "labels annotations[a]"),
+            ("object.metadata.labels.__a__ == ''", "labels"),
+            ("object.metadata.?labels[?'a'].optMap(v, v == '').orValue(true)", "labels[a]"),
+            ("object.metadata.labels.exists(k, k == 'a')", "labels"),
+            ("object.metadata.ownerReferences[0].kind == 'a'", "ownerReferences"),
+            ("'x' in object.metadata.finalizers", "finalizers"),
+            ("object.metadata.deletionTimestamp == object.metadata.creationTimestamp", ""),
+            ("object.metadata == object.metadata", ALL),
+            ("object.metadata.managedFields.size() == 1", ALL),
+            ("[object].size() == 1", ALL),
+            ("dyn(object)[variables.spec.hostname] == 1", ALL),
+            ("request.operation == 'CREATE'", ALL),
+            ("request.userInfo.username == 'a'", ALL),
+            ("oldObject == null", ALL),
+            ("variables.exempt", ALL),
+            ("{'a': oldObject.spec}.a == 1", ALL),
+            ("not ( an expression", ALL),
+        ] {
+            assert_eq!(read(expression, Shape::Pods), expected, "{expression}");
+        }
+    }
+
+    #[test]
+    fn of_a_workload_fields_beside_the_template_are_read() {
+        let everything = format!("{ALL} /spec");
+        for (expression, expected) in [
+            ("variables.annotations['a'] == '' && variables.template.spec.hostNetwork", ""),
+            ("object.spec.template.metadata.labels['a'] == '' || object.template.spec.hostNetwork", ""),
+            (
+                "dyn(object).spec.replicas == 1 && dyn(object).?spec.?strategy.?type.hasValue()",
+                "/spec/replicas /spec/strategy",
+            ),
+            ("dyn(object)['spec']['jobTemplate'].metadata.labels.a == ''", "/spec/jobTemplate"),
+            ("dyn(object).spec.size() == 1 && dyn(object).spec.replicas == 1", "/spec"),
+            ("dyn(object).data.a == ''", "/data"),
+            ("object.metadata.?labels[?'a'].orValue('') == ''", "labels[a]"),
+            ("oldObject == null", everything.as_str()),
+        ] {
+            assert_eq!(read(expression, Shape::Workloads), expected, "{expression}");
+        }
+    }
+
+    #[test]
+    fn comparisons_are_written_as_people_would() {
+        let terms = |expression: &str| Reads::of([expression], Shape::Workloads).unchanged().join("; ");
+        assert_eq!(
+            terms("object.metadata.labels[\"it's\"] == '' && dyn(object).spec.replicas == 1"),
+            "object.metadata.?labels[?'it\\'s'] == oldObject.metadata.?labels[?'it\\'s']; \
+             dyn(object).?spec.?replicas == dyn(oldObject).?spec.?replicas"
+        );
+        assert_eq!(terms("dyn(object)['in'] == 1"), "dyn(object)[?'in'] == dyn(oldObject)[?'in']");
+    }
+}
