@@ -50,7 +50,7 @@ use palisade_api::{
     names::{self, Shape},
     settings::{self, Implied},
 };
-use palisade_checks::{Check, Lowering, Over, Rule};
+use palisade_checks::{Check, Lowering, Over, Rule, Uses};
 use palisade_objects::selector::Labels;
 
 pub use bundle::{Bundle, Pair};
@@ -172,15 +172,16 @@ pub fn compile(profile: &ToolSecurityProfile) -> Result<Compiled, Vec<Diagnostic
 pub fn compile_as(profile: &ToolSecurityProfile, writing: Writing) -> Result<Compiled, Vec<Diagnostic>> {
     let name = profile.metadata.name.clone().unwrap_or_default();
     let spec = &profile.spec;
-    let (resolver, mut diagnostics) = Resolver::new(spec);
+    let (mut resolver, mut diagnostics) = Resolver::new(spec);
     let (mut exceptions, found) = Exceptions::new(&name, spec);
     diagnostics.extend(found);
     let (customs, found) = custom::customs(spec, writing);
     diagnostics.extend(found);
     let parameters = resolver.types();
     let settings = spec.effective_settings();
-    let (lowered, found) = lower(&settings, &parameters);
+    let (lowered, uses, found) = lower(&settings, &parameters);
     diagnostics.extend(found);
+    diagnostics.extend(resolver.restrict(spec, uses));
     diagnostics.extend(names_too_long(&name));
     diagnostics.extend(selects_everything(spec));
     diagnostics.extend(rollout::mistakes(spec));
@@ -223,8 +224,11 @@ pub(crate) struct Lowered {
     pub reads_parameters: bool,
 }
 
-/// The rules that the settings ask for, and the mistakes in the settings.
-fn lower(settings: &Settings, parameters: &BTreeMap<ParameterName, ParameterType>) -> (Vec<Lowered>, Vec<Diagnostic>) {
+/// The rules that the settings ask for, what the settings use parameters for, and the mistakes in them.
+fn lower(
+    settings: &Settings,
+    parameters: &BTreeMap<ParameterName, ParameterType>,
+) -> (Vec<Lowered>, Uses, Vec<Diagnostic>) {
     let mut cx = Lowering::new(parameters);
     let mut rules = Vec::new();
     for check in catalogue::ALL {
@@ -232,7 +236,11 @@ fn lower(settings: &Settings, parameters: &BTreeMap<ParameterName, ParameterType
             rules.push(Lowered { check, rule, reads_parameters: cx.take_reads_parameters() });
         }
     }
-    (rules, cx.finish())
+    if let Some(redirect) = &settings.images.redirect {
+        redirect.lower(&mut cx, "[]");
+    }
+    let uses = cx.take_uses();
+    (rules, uses, cx.finish())
 }
 
 fn implied(spec: &ToolSecurityProfileSpec, settings: &Settings) -> PssEquivalent {
