@@ -204,7 +204,11 @@ impl Condition {
             Self::NotAnnotated(key) => format!("!({} in object.metadata.?annotations.orValue({{}}))", cel::quote(key)),
             Self::ContainerIsNot(path, constant) => is_not("c", path, constant),
             Self::ContainerLacks(path, texts) => {
-                format!("!{}.orValue([]).exists(x, x in {})", select("c", path), cx.texts("", texts, Meaning::Word).cel())
+                format!(
+                    "!{}.orValue([]).exists(x, x in {})",
+                    select("c", path),
+                    cx.texts("", texts, Meaning::Word).cel()
+                )
             }
             Self::NoContainerIs(path, constant) => {
                 format!("variables.containers.all(o, {})", is_not("o", path, constant))
@@ -250,7 +254,8 @@ impl DefaultValue {
                 let fields: Vec<_> = fields
                     .iter()
                     .map(|(name, text)| {
-                        let text = cx.text("", text, Meaning::Word).map_or_else(|cel| cel, |constant| cel::quote(&constant));
+                        let text =
+                            cx.text("", text, Meaning::Word).map_or_else(|cel| cel, |constant| cel::quote(&constant));
                         format!("{}: {text}", cel::quote(name))
                     })
                     .collect();

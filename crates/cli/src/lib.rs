@@ -52,6 +52,7 @@ mod parallel;
 mod pods;
 mod profiles;
 mod progress;
+mod quote;
 mod readiness;
 mod render;
 mod replay;

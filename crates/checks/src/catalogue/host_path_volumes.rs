@@ -26,7 +26,9 @@
 use serde_json::json;
 
 use crate::settings::{HostPath, kind_allowed, kind_refused};
-use crate::{Check, Diagnostic, Field, Finding, Level, Lowering, Meaning, Over, Pss, Resolve, Rule, TextList, cel, pod};
+use crate::{
+    Check, Diagnostic, Field, Finding, Level, Lowering, Meaning, Over, Pss, Resolve, Rule, TextList, cel, pod,
+};
 
 /// The check.
 pub static CHECK: Check = Check {
@@ -154,9 +156,7 @@ fn lower(paths: &[HostPath], cx: &mut Lowering<'_>) -> (TextList, TextList) {
         let prefix = cx.text(&format!("{at}.pathPrefix"), path_prefix, Meaning::Path);
         if has_parents || prefix.as_ref().is_ok_and(|constant| !constant.starts_with('/')) {
             let message = format!("{:?} is not a valid path of a node", path_prefix.0);
-            cx.report(
-                Diagnostic::new(format!("{at}.pathPrefix"), message).help("write an absolute path without .."),
-            );
+            cx.report(Diagnostic::new(format!("{at}.pathPrefix"), message).help("write an absolute path without .."));
         }
         let prefix = prefix.map(|constant| format!("{}/", constant.trim_end_matches('/')));
         // A text with parameters may or may not end with a slash.

@@ -28,7 +28,8 @@ pub static CHECK: Check = Check {
     compile: |settings, cx| {
         let labels = settings.scheduling.node_selector.as_ref().filter(|labels| !labels.is_empty())?;
         let finding = |(index, label): (usize, &crate::settings::NodeLabel)| {
-            let allowed = cx.texts(&format!("spec.scheduling.nodeSelector[{index}].values"), &label.values, Meaning::Word);
+            let allowed =
+                cx.texts(&format!("spec.scheduling.nodeSelector[{index}].values"), &label.values, Meaning::Word);
             let found = format!("variables.spec.?nodeSelector[?{}]", cel::quote(&label.key));
             Finding::new(
                 Over::Pod,

@@ -19,7 +19,9 @@ use serde_json::{Value as Json, json};
 
 use crate::settings::{SeLinux, any};
 use crate::shared::defaulted::{first_text, is_secure, where_flag};
-use crate::{Check, DefaultValue, Field, FieldDefault, Finding, Level, Meaning, Over, Pss, Resolve, Rule, Subject, Text, pod};
+use crate::{
+    Check, DefaultValue, Field, FieldDefault, Finding, Level, Meaning, Over, Pss, Resolve, Rule, Subject, Text, pod,
+};
 
 const OF_POD: &str = "variables.podSecurityContext.?seLinuxOptions";
 const OF_CONTAINER: &str = "c.?securityContext.?seLinuxOptions";

@@ -129,7 +129,9 @@ fn lower(cx: &mut Lowering<'_>, path: &str, allowed: &AllowedToleration, says: &
     match (operator, value) {
         (TolerationOperator::Exists, None) => {}
         (TolerationOperator::Equal, value) => {
-            let value = value.as_ref().map_or(Ok(String::new()), |value| cx.text(&format!("{path}.value"), value, Meaning::Word));
+            let value = value
+                .as_ref()
+                .map_or(Ok(String::new()), |value| cx.text(&format!("{path}.value"), value, Meaning::Word));
             // The API server takes an empty operator for this one.
             terms.push("t.?operator.orValue('') in ['', 'Equal']".to_owned());
             terms.push(format!("t.?value.orValue('') == {}", quoted(&value)));

@@ -13,7 +13,7 @@ use crate::{
 
 /// Where images are taken from instead of where a pod says. Names are completed first as container runtimes do it:
 /// nginx is docker.io/library/nginx. Tags and digests stay. What no runtime takes for the name of an image is left
-/// alone.
+/// alone; a pod with an image ID, such as sha256:..., violates the profile.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[x_kube(validation = ("has(self.target) || (has(self.hosts) && self.hosts.size() > 0)", "target or hosts must say where to"))]
@@ -112,7 +112,8 @@ impl Redirect {
             .enumerate()
             .map(|(index, one)| (cel::quote(&one.host), target(&format!("{path}.hosts[{index}].target"), &one.target)))
             .collect();
-        let skip = (!self.skip.is_empty()).then(|| cx.texts(&format!("{path}.skip"), &self.skip, Meaning::Registry).cel());
+        let skip =
+            (!self.skip.is_empty()).then(|| cx.texts(&format!("{path}.skip"), &self.skip, Meaning::Registry).cel());
         // `n` is what the pod says, `i` the same completed.
         let targets: Vec<_> = base.iter().chain(hosts.iter().map(|(_, target)| target)).cloned().collect();
         let mut kept: Vec<_> = targets
