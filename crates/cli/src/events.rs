@@ -14,7 +14,7 @@ use serde_json::Value as Json;
 
 use crate::{
     cluster::could_not_run,
-    quote,
+    denial::denial,
     report::{self, Failure},
 };
 
@@ -237,11 +237,11 @@ impl Event {
             Some("allow") => {}
             Some(_) => return found,
             None => {
-                found.undecided = noted.is_some() || denial(self).is_some();
+                found.undecided = noted.is_some() || denial(&self.object_ref, &self.response_status).is_some();
                 return found;
             }
         }
-        if let Some((policy, text)) = denial(self) {
+        if let Some((policy, text)) = denial(&self.object_ref, &self.response_status) {
             match profile_of(policy) {
                 Some(profile) => {
                     let checks = checks(text, &profile);
@@ -286,25 +286,6 @@ impl Event {
     pub fn is_dry_run(&self) -> bool {
         self.request_uri.contains("dryRun=")
     }
-}
-
-/// The policy that denied a request, and its message. The API server begins such an answer with the resource, the quoted
-/// name of the object, and `is forbidden: ` (`NewForbidden`). The name comes from the request, so that it is read as it is
-/// quoted: what looks like a denial within it is part of it.
-fn denial(event: &Event) -> Option<(&str, &str)> {
-    let Event { object_ref: of, response_status: status, .. } = event;
-    let rest = Some(status.message.as_str()).filter(|_| status.code >= 400)?.strip_prefix(&of.resource)?;
-    let rest = if of.api_group.is_empty() { rest } else { rest.strip_prefix('.')?.strip_prefix(&of.api_group)? };
-    let rest = match rest.strip_prefix(' ').filter(|rest| rest.starts_with('"')) {
-        Some(quoted) => {
-            let (name, rest) = quote::unquoted(quoted)?;
-            // For a name that the API server makes, the log has none, and the answer what the name begins with.
-            Some(rest).filter(|_| of.name.is_empty() || of.name == name)?
-        }
-        None => rest,
-    };
-    let (policy, rest) = rest.strip_prefix(" is forbidden: ValidatingAdmissionPolicy '")?.split_once('\'')?;
-    Some((policy, rest.split_once("denied request: ").map_or("", |(_, text)| text)))
 }
 
 /// The profile that a policy was made for.
@@ -356,43 +337,6 @@ mod tests {
         let object_ref = ObjectRef { resource: "pods".to_owned(), name: name.to_owned(), ..ObjectRef::default() };
         let response_status = ResponseStatus { message: message.to_owned(), code };
         Event { object_ref, response_status, annotations, ..Event::default() }
-    }
-
-    #[test]
-    fn only_an_answer_that_begins_as_a_denial_is_one() {
-        let of = |name: &str, code: u16, message: &str| {
-            denial(&event(name, code, message, Some("allow"))).map(|(policy, _)| policy.to_owned())
-        };
-        for (name, about) in [
-            ("a", "pods \"a\" is forbidden: "),
-            ("", "pods is forbidden: "),
-            ("", "pods \"web-\" is forbidden: "),
-            ("", "pods \"Unknown\" is forbidden: "),
-            ("a\"b\n\u{7}\u{feff}", "pods \"a\\\"b\\n\\a\\ufeff\" is forbidden: "),
-        ] {
-            assert_eq!(of(name, 403, &format!("{about}{DENIED}")).as_deref(), Some("palisade-x-pods"), "{about}");
-        }
-        let quoted = format!("Pod \"a\" is invalid: spec.x: Invalid value: \"is forbidden: {DENIED}\"");
-        assert_eq!(of("a", 422, &quoted), None);
-        for (name, about) in [
-            ("b", "pods \"a\" is forbidden: "),
-            ("a", "deployments.apps \"a\" is forbidden: "),
-            ("a", "pods \"a is forbidden: "),
-            ("a", "pods \"a\" is forbidden:  "),
-            ("a", " is forbidden: "),
-        ] {
-            assert_eq!(of(name, 403, &format!("{about}{DENIED}")), None, "{about}");
-        }
-        assert_eq!(of("a", 200, &format!("pods \"a\" is forbidden: {DENIED}")), None);
-        let of_group = Event {
-            object_ref: ObjectRef {
-                resource: "deployments".to_owned(),
-                api_group: "apps".to_owned(),
-                ..ObjectRef::default()
-            },
-            ..event("", 422, &format!("deployments.apps \"a\" is forbidden: {DENIED}"), None)
-        };
-        assert!(denial(&of_group).is_some());
     }
 
     /// Names of objects that do not exist, in requests of users without any right and with some.
