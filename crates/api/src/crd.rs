@@ -11,6 +11,7 @@ use serde_json::{Value as Json, json};
 use crate::{
     ToolSecurityException, ToolSecurityParams, ToolSecurityProfile, ToolSecurityReport,
     conditions::{ConditionType, ExceptionReason, Reason},
+    time,
 };
 
 /// All of them, in the order of their names.
@@ -72,6 +73,10 @@ fn unreported(what: &str, reason: &dyn Display) -> Json {
 /// Makes a schema as strict as it reads: a field is left out by being absent, not by null.
 fn tidy(schema: &mut JSONSchemaProps) {
     schema.nullable = None;
+    // The API server's own idea of a time is wider than what can be read.
+    if schema.format.as_deref() == Some("date-time") {
+        (schema.pattern, schema.max_length) = (Some(time::PATTERN.to_owned()), Some(time::LONGEST));
+    }
     // Line breaks of the source code do not belong into the text.
     schema.description =
         schema.description.take().map(|text| text.replace("\n\n", "\0").replace('\n', " ").replace('\0', "\n"));
@@ -149,6 +154,57 @@ mod tests {
     fn unbounded_if_there(path: &str, schema: &Json, out: &mut Vec<String>) {
         if schema.is_object() {
             unbounded(path, schema, out);
+        }
+    }
+
+    /// The times in a schema that may be any text, or any that the API server takes for a time.
+    fn unrestricted(path: &str, schema: &Json, out: &mut Vec<String>) {
+        if schema["format"] == "date-time" && schema["pattern"] != time::PATTERN {
+            out.push(path.to_owned());
+        }
+        for (name, below) in schema["properties"].as_object().into_iter().flatten() {
+            let is_time = name == "expires" || name.ends_with("Time") || name.ends_with("Started");
+            let rule = below.pointer("/x-kubernetes-validations/0/rule").and_then(Json::as_str).unwrap_or_default();
+            if is_time && below["pattern"] != time::PATTERN && !rule.contains(time::PATTERN) {
+                out.push(format!("{path}.{name}"));
+            }
+            unrestricted(&format!("{path}.{name}"), below, out);
+        }
+        if schema["items"].is_object() {
+            unrestricted(&format!("{path}[]"), &schema["items"], out);
+        }
+    }
+
+    #[test]
+    fn every_time_in_a_definition_can_be_read() {
+        let mut found = Vec::new();
+        for crd in all() {
+            let schema = json!(crd)["spec"]["versions"][0]["schema"]["openAPIV3Schema"].clone();
+            unrestricted(&crd.spec.names.kind, &schema, &mut found);
+        }
+        assert!(found.is_empty(), "{found:?}");
+    }
+
+    /// The rule of the definition is written by hand.
+    #[test]
+    fn a_prefix_that_matches_image_ids_is_rejected_as_it_is_offline() {
+        let rule = json!(ToolSecurityException::crd()).to_string();
+        let pattern = "^(sha256|sha384|sha512|blake3):[^/]*$";
+        assert!(rule.contains(pattern), "{rule}");
+        let pattern = regex::Regex::new(pattern).unwrap();
+        for prefix in [
+            "sha256:",
+            "sha256:a@",
+            "sha512:",
+            "sha384:x:",
+            "blake3:",
+            "sha256:1/",
+            "sha256/",
+            "x/sha256:",
+            "sha1:",
+            "a:",
+        ] {
+            assert_eq!(pattern.is_match(prefix), palisade_checks::image::is_id(prefix), "{prefix}");
         }
     }
 

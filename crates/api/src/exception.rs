@@ -80,7 +80,7 @@ pub struct ToolSecurityExceptionSpec {
     pub reason: String,
     /// When it ends, for example 2027-01-31T00:00:00Z: what is created from then on is judged, by the API server's
     /// clock.
-    #[schemars(length(max = 64))]
+    #[schemars(schema_with = "crate::time::written")]
     pub expires: Time,
 }
 
@@ -89,6 +89,8 @@ pub struct ToolSecurityExceptionSpec {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[x_kube(validation = ("(self.kind == 'Namespace') != has(self.name)",
     "name is the name of the workload or pod; with kind Namespace there is none"))]
+#[x_kube(validation = ("!has(self.imagePrefix) || !self.imagePrefix.matches('^(sha256|sha384|sha512|blake3):[^/]*$')",
+    "imagePrefix must not match image IDs, which any image on a node can have: write a registry or a repository"))]
 pub struct ExceptionScope {
     /// Namespace: for everything in the namespace. Or the kind of one workload, which counts with its pods. Or Pod: for
     /// a pod that no workload makes.
@@ -103,7 +105,7 @@ pub struct ExceptionScope {
     pub container: Option<String>,
     /// What the image of a container begins with, up to a slash, a colon or an @, for example
     /// registry.example/drivers/: what the checks say of containers with other images, of volumes and of the pod as a
-    /// whole stays.
+    /// whole stays. No prefix matches an image ID, such as sha256:....
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 2, max = 256), regex(pattern = r"^[^\s]+[/:@]$"))]
     pub image_prefix: Option<String>,

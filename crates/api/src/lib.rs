@@ -15,6 +15,7 @@ mod published;
 mod report;
 pub mod revision;
 mod rollout;
+mod time;
 
 pub use enforcement::{Enforcement, NamespaceStages, Stage, Stages, WorkloadStage};
 pub use exception::{

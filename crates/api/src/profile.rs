@@ -204,7 +204,7 @@ pub struct Exception {
     pub reason: String,
     /// When it ends, for example 2027-01-31T00:00:00Z: what is created from then on is judged, by the API server's
     /// clock. What was created before and is changed then is judged once the controller has seen the time pass.
-    #[schemars(length(max = 64))]
+    #[schemars(schema_with = "crate::time::written")]
     pub expires: Time,
 }
 

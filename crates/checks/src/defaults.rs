@@ -13,7 +13,7 @@ use std::{
 use serde_json::{Map, Value as Json, json};
 
 use crate::{
-    Flag, Integer, Lowering, ParameterName, ParameterType, Resolve, Settings, Text, Values, cel,
+    Flag, Integer, Lowering, Meaning, ParameterName, ParameterType, Resolve, Settings, Text, Values, cel,
     settings::mutation::AdditionalDefault,
 };
 
@@ -197,14 +197,18 @@ impl Condition {
                 (Err(cel), false) => format!("!{cel}"),
             },
             Self::NoException(check) => format!("!({} in params.spec.?exceptions.orValue({{}}))", cel::quote(check)),
-            Self::NotEmpty(texts) => format!("{}.size() > 0", cx.texts("", texts).cel()),
+            Self::NotEmpty(texts) => format!("{}.size() > 0", cx.texts("", texts, Meaning::Word).cel()),
             Self::NotZero(number) => format!("{} != 0", cx.integer("", number)),
             Self::PodIsNot(path, constant) => is_not("object.spec", path, constant),
             Self::PodUnset(path) => unset("object.spec", path, false),
             Self::NotAnnotated(key) => format!("!({} in object.metadata.?annotations.orValue({{}}))", cel::quote(key)),
             Self::ContainerIsNot(path, constant) => is_not("c", path, constant),
             Self::ContainerLacks(path, texts) => {
-                format!("!{}.orValue([]).exists(x, x in {})", select("c", path), cx.texts("", texts).cel())
+                format!(
+                    "!{}.orValue([]).exists(x, x in {})",
+                    select("c", path),
+                    cx.texts("", texts, Meaning::Word).cel()
+                )
             }
             Self::NoContainerIs(path, constant) => {
                 format!("variables.containers.all(o, {})", is_not("o", path, constant))
@@ -245,12 +249,13 @@ impl DefaultValue {
             Self::Word(word) => cel::quote(word),
             Self::Integer(value) => cx.integer("", value),
             Self::Integers(value) => format!("[{}]", cx.integer("", value)),
-            Self::Texts(texts) => cx.texts("", texts).cel(),
+            Self::Texts(texts) => cx.texts("", texts, Meaning::Word).cel(),
             Self::Fields(fields) => {
                 let fields: Vec<_> = fields
                     .iter()
                     .map(|(name, text)| {
-                        let text = cx.text("", text).map_or_else(|cel| cel, |constant| cel::quote(&constant));
+                        let text =
+                            cx.text("", text, Meaning::Word).map_or_else(|cel| cel, |constant| cel::quote(&constant));
                         format!("{}: {text}", cel::quote(name))
                     })
                     .collect();

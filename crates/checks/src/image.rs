@@ -20,6 +20,12 @@ pub(crate) fn completed_cel(images: &str) -> String {
     )
 }
 
+/// CEL of type bool: whether the reference `image`, as the pod has it, is the id of an image. See [`ID`].
+pub(crate) fn is_id_cel(image: &str) -> String {
+    // Most references have a slash, and no id has one.
+    format!("(!{image}.contains('/') && {image}.matches({}))", cel::quote(ID))
+}
+
 /// CEL of type bool: whether the completed reference `i` is in the registry, or below the path in one, `r`.
 pub(crate) const IN_REGISTRY: &str = "i.startsWith(r + '/') || (r.contains('/') \
                                       && (i == r || i.startsWith(r + ':') || i.startsWith(r + '@')))";
@@ -80,15 +86,39 @@ pub(crate) const COMPLETE: &str = "^(?:[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?(
                                    (?::[a-zA-Z0-9_][a-zA-Z0-9_.-]{0,127})?\
                                    (?:@(?:sha256:[a-f0-9]{64}|sha384:[a-f0-9]{96}|sha512:[a-f0-9]{128}))?$";
 
-/// The form of an image's id, which no name may have.
-pub(crate) const ID: &str = "^[a-f0-9]{64}$";
+/// The id of an image: not a name, but the digest of what is on a node already, from whatever registry it came. As a name
+/// it would be one of docker.io/library. RE2 and Rust read it alike.
+///
+/// - 64 hexadecimal digits. Docker takes them for an id. `ParseNormalizedNamed`, by which the kubelet reads references,
+///   rejects them ("cannot specify 64-byte hexadecimal strings").
+/// - The name of an algorithm and a colon. The kubelet takes `sha256:abc` for an image with a tag and passes it on as it
+///   is. containerd looks for an id first (`LocalResolve`), and takes any beginning of one (`Set.Lookup` in
+///   `github.com/opencontainers/go-digest/digestset`). So the length of the rest does not count, nor do its letters. The
+///   algorithms are those of the OCI image specification and of go-digest. With a slash behind the colon, the part before
+///   it is the host of a registry: `sha256:5000/x`.
+///
+/// Fewer digits without an algorithm are a name: the kubelet adds `:latest` to them.
+pub(crate) const ID: &str = "^(?:[a-fA-F0-9]{64}|(?:sha256|sha384|sha512|blake3):[^/]*)$";
 
 static COMPLETE_REGEX: LazyLock<Regex> = LazyLock::new(|| Regex::new(COMPLETE).expect("a constant"));
 static ID_REGEX: LazyLock<Regex> = LazyLock::new(|| Regex::new(ID).expect("a constant"));
 
-/// Whether a container runtime accepts the reference.
+/// Whether a reference is the id of an image, which no registry and no prefix of names covers: 64 hexadecimal digits, or
+/// the name of a digest's algorithm with a colon and no slash behind it.
+pub fn is_id(image: &str) -> bool {
+    ID_REGEX.is_match(image)
+}
+
+/// Whether a reference is the name of an image in one of the registries, or below one of the paths in them: what the
+/// check imageRegistries admits.
+pub fn is_from(image: &str, registries: &[impl AsRef<str>]) -> bool {
+    let completed = completed(image);
+    !is_id(image) && registries.iter().any(|registry| in_registry(&completed, registry.as_ref()))
+}
+
+/// Whether a container runtime accepts the reference as the name of an image.
 pub fn is_valid(image: &str) -> bool {
-    COMPLETE_REGEX.is_match(&completed(image)) && !ID_REGEX.is_match(image)
+    COMPLETE_REGEX.is_match(&completed(image)) && !is_id(image)
 }
 
 #[cfg(test)]
@@ -149,8 +179,47 @@ mod tests {
             &format!("nginx@md5:{sha}"),
             &format!("nginx:{}", "x".repeat(129)),
             &sha,
+            &format!("sha256:{sha}"),
         ] {
             assert!(!is_valid(image), "{image}");
         }
+    }
+
+    #[test]
+    fn an_id_is_no_name_of_any_registry() {
+        let sha = "0123456789abcdef".repeat(4);
+        let anywhere = ["docker.io", "docker.io/library", "docker.io/library/sha256", "sha256", &sha];
+        for image in [
+            sha.clone(),
+            sha.to_uppercase(),
+            format!("sha256:{sha}"),
+            format!("sha256:{}", sha.to_uppercase()),
+            format!("sha512:{sha}{sha}"),
+            format!("sha384:{sha}"),
+            format!("blake3:{sha}"),
+            format!("sha256:{}", &sha[..1]),
+            format!("sha256:{sha}0"),
+            "sha256:".to_owned(),
+            "sha256:latest".to_owned(),
+            format!("sha256:a@sha256:{sha}"),
+            "sha256:a\nb".to_owned(),
+        ] {
+            assert!(is_id(&image) && !is_from(&image, &anywhere) && !is_valid(&image), "{image}");
+        }
+        for name in [
+            sha[..63].to_owned(),
+            format!("{sha}0"),
+            format!("{sha}:1"),
+            "sha256".to_owned(),
+            format!("sha256@sha256:{sha}"),
+            format!("docker.io/library/sha256:{sha}"),
+            format!("sha256:5000/{sha}"),
+            format!("sha1:{sha}"),
+            format!("x/{sha}"),
+            "deadbeef".to_owned(),
+        ] {
+            assert!(!is_id(&name), "{name}");
+        }
+        assert!(is_from("docker.io/library/sha256:1", &anywhere) && is_from("deadbeef", &anywhere));
     }
 }

@@ -10,7 +10,7 @@
 //!
 //! Each module uses only modules before it:
 //!
-//! 1. Values that are constants or parameters, and mistakes in them: `diagnostic`, `reference`, `value`.
+//! 1. Values that are constants or parameters, and mistakes in them: `diagnostic`, `reference`, `value`, `meaning`.
 //! 2. What becomes of them in CEL: `cel`, `lower`, `image`.
 //! 3. What an admin writes: `settings`.
 //! 4. What a check is: `defaults`, `check`, `fixture`.
@@ -27,6 +27,7 @@ mod diagnostic;
 pub mod fixture;
 pub mod image;
 mod lower;
+mod meaning;
 mod reference;
 pub mod settings;
 mod shared;
@@ -39,7 +40,8 @@ pub(crate) use palisade_objects::{json, pod};
 pub use check::{Check, Field, Finding, Over, Pss, Rule};
 pub use defaults::{Condition, Constant, DefaultValue, FieldDefault, Subject};
 pub use diagnostic::Diagnostic;
-pub use lower::{Lowering, Resolve, TextList};
+pub use lower::{Lowering, Resolve, TextList, Uses};
+pub use meaning::{Author, Meaning, Place, Use};
 pub use reference::{ParameterName, Piece, pieces};
 pub use settings::{Settings, standard::Level};
 pub use value::{Flag, Integer, ParameterType, Resolved, Text, Values};

@@ -1,10 +1,11 @@
 //! Lowering of settings to CEL: constants become part of the policy; references read the namespace's
 //! `ToolSecurityParams`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
-    Diagnostic, Flag, Integer, ParameterType, Resolved, Text, Values, cel,
+    Diagnostic, Flag, Integer, Meaning, ParameterType, Resolved, Text, Values, cel,
+    meaning::{Place, Use},
     reference::{ParameterName, Piece, pieces},
     value::whole_reference,
 };
@@ -14,7 +15,11 @@ pub struct Lowering<'a> {
     declared: &'a BTreeMap<ParameterName, ParameterType>,
     diagnostics: Vec<Diagnostic>,
     reads_parameters: bool,
+    uses: Uses,
 }
+
+/// What the parameters of texts are used for.
+pub type Uses = BTreeMap<ParameterName, BTreeSet<Use>>;
 
 /// A list of texts, lowered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -60,7 +65,7 @@ impl TextList {
 impl<'a> Lowering<'a> {
     /// A lowering with these declared parameters.
     pub fn new(declared: &'a BTreeMap<ParameterName, ParameterType>) -> Self {
-        Self { declared, diagnostics: Vec::new(), reads_parameters: false }
+        Self { declared, diagnostics: Vec::new(), reads_parameters: false, uses: Uses::new() }
     }
 
     /// The declared parameters.
@@ -71,6 +76,11 @@ impl<'a> Lowering<'a> {
     /// The mistakes met.
     pub fn finish(self) -> Vec<Diagnostic> {
         self.diagnostics
+    }
+
+    /// What the parameters of all texts that were lowered since the last call are used for.
+    pub fn take_uses(&mut self) -> Uses {
+        std::mem::take(&mut self.uses)
     }
 
     /// Reports a mistake at `path`.
@@ -146,12 +156,12 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// A list of texts.
-    pub fn texts(&mut self, path: &str, texts: &[Text]) -> TextList {
+    /// A list of texts that mean this.
+    pub fn texts(&mut self, path: &str, texts: &[Text], meaning: Meaning) -> TextList {
         let mut out = TextList::default();
         for (index, text) in texts.iter().enumerate() {
             let path = format!("{path}[{index}]");
-            match self.element(&path, text) {
+            match self.element(&path, text, meaning) {
                 Element::Constant(text) => out.constants.push(text),
                 Element::One(cel) => out.elements.push(cel),
                 Element::Many(cel) => out.lists.push(cel),
@@ -160,8 +170,11 @@ impl<'a> Lowering<'a> {
         out
     }
 
-    /// CEL of type string.
-    pub fn text(&mut self, path: &str, text: &Text) -> Result<String, String> {
+    /// CEL of type string, of a text that means this; `Ok` for a constant.
+    ///
+    /// # Errors
+    /// The expression, where the text differs by namespace.
+    pub fn text(&mut self, path: &str, text: &Text, meaning: Meaning) -> Result<String, String> {
         match pieces(&text.0) {
             Err(message) => {
                 self.report(Diagnostic::new(path, message).help("write $$ for a dollar sign"));
@@ -171,29 +184,49 @@ impl<'a> Lowering<'a> {
                 if pieces.iter().all(|piece| matches!(piece, Piece::Literal(_))) {
                     return Ok(literal(&pieces));
                 }
-                let parts: Vec<_> = pieces
-                    .iter()
-                    .map(|piece| match piece {
+                let mut parts = Vec::new();
+                for (index, piece) in pieces.iter().enumerate() {
+                    parts.push(match piece {
                         Piece::Literal(text) => cel::quote(text),
-                        Piece::Reference(name) => self.parameter(path, name, ParameterType::String),
-                    })
-                    .collect();
+                        Piece::Reference(name) => {
+                            self.using(path, name, meaning, place(&pieces, index, meaning));
+                            self.parameter(path, name, ParameterType::String)
+                        }
+                    });
+                }
                 // A parameter has no static type, and a list literal needs one.
                 Err(format!("string({})", cel::concat(&parts)))
             }
         }
     }
 
-    fn element(&mut self, path: &str, text: &Text) -> Element {
+    fn using(&mut self, path: &str, name: &str, meaning: Meaning, place: Place) {
+        let one = Use { path: path.to_owned(), meaning, place };
+        self.uses.entry(name.to_owned()).or_default().insert(one);
+    }
+
+    fn element(&mut self, path: &str, text: &Text, meaning: Meaning) -> Element {
         if let Some(name) = whole_reference(&text.0)
             && self.declared.get(name) == Some(&ParameterType::StringList)
         {
+            self.using(path, name, meaning, Place::Whole);
             return Element::Many(self.parameter(path, name, ParameterType::StringList));
         }
-        match self.text(path, text) {
+        match self.text(path, text, meaning) {
             Ok(constant) => Element::Constant(constant),
             Err(cel) => Element::One(cel),
         }
+    }
+}
+
+/// Where in a text its piece at this index is.
+fn place(pieces: &[Piece<'_>], index: usize, meaning: Meaning) -> Place {
+    let is_directory = matches!(pieces.get(index + 1), Some(Piece::Literal(next)) if next.starts_with('/'));
+    match index {
+        0 if pieces.len() == 1 => Place::Whole,
+        // What a path begins with is absolute, whatever follows.
+        0 if is_directory || meaning == Meaning::Path => Place::Begin,
+        _ => Place::Within,
     }
 }
 

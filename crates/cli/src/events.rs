@@ -14,11 +14,15 @@ use serde_json::Value as Json;
 
 use crate::{
     cluster::could_not_run,
+    denial::denial,
     report::{self, Failure},
 };
 
 /// The annotation of a request that a binding with the action Audit leaves (KEP-3488).
 pub const FAILURE: &str = "validation.policy.admission.k8s.io/validation_failure";
+/// The annotation with what authorization said. The API server writes it for each request that got so far. Admission, and
+/// so policies, come later, and only if it is `allow`.
+pub const DECISION: &str = "authorization.k8s.io/decision";
 /// More than an API server writes about one request.
 const MAX_LINE: u64 = 16 << 20;
 
@@ -135,6 +139,18 @@ pub struct Finding {
     pub checks: Vec<String>,
 }
 
+/// What an event says of policies.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Findings {
+    /// What the profiles said of the request.
+    pub of_profiles: Vec<Finding>,
+    /// Whether another policy denied it.
+    pub of_others: bool,
+    /// Whether it looks like an answer of a policy, and does not say that authorization allowed the request. Nothing of
+    /// it counts.
+    pub undecided: bool,
+}
+
 /// Reads the events of requests that were answered, in the order of the logs.
 ///
 /// # Errors
@@ -212,29 +228,40 @@ pub fn read(name: &str, mut from: impl BufRead, found: &mut impl FnMut(Event)) -
 }
 
 impl Event {
-    /// What the profiles said of the request, and whether another policy denied it.
-    pub fn findings(&self) -> (Vec<Finding>, bool) {
-        let (mut found, mut others) = (Vec::new(), false);
-        if let Some((policy, text)) = denial(&self.response_status) {
-            match profile_of(policy) {
-                Some(profile) => {
-                    found.push(Finding { checks: checks(text, &profile), profile, action: Action::Denied });
-                }
-                None => others = true,
+    /// What policies said of the request. An answer of authorization may quote a name of the request that looks like a
+    /// denial: only requests that were allowed got to policies.
+    pub fn findings(&self) -> Findings {
+        let mut found = Findings::default();
+        let noted = self.annotations.get(FAILURE);
+        match self.annotations.get(DECISION).map(String::as_str) {
+            Some("allow") => {}
+            Some(_) => return found,
+            None => {
+                found.undecided = noted.is_some() || denial(&self.object_ref, &self.response_status).is_some();
+                return found;
             }
         }
-        let noted = self.annotations.get(FAILURE).and_then(|text| serde_json::from_str::<Vec<Noted>>(text).ok());
+        if let Some((policy, text)) = denial(&self.object_ref, &self.response_status) {
+            match profile_of(policy) {
+                Some(profile) => {
+                    let checks = checks(text, &profile);
+                    found.of_profiles.push(Finding { checks, profile, action: Action::Denied });
+                }
+                None => found.of_others = true,
+            }
+        }
+        let noted = noted.and_then(|text| serde_json::from_str::<Vec<Noted>>(text).ok());
         for Noted { message, policy, validation_actions } in noted.into_iter().flatten() {
             let Some(profile) = profile_of(&policy) else { continue };
             let warned = validation_actions.iter().any(|action| action == "Warn");
             let action = if warned { Action::Warned } else { Action::Noted };
             let finding = Finding { checks: checks(&message, &profile), profile, action };
             // The bindings for creation and for updates are of one policy.
-            if !found.contains(&finding) {
-                found.push(finding);
+            if !found.of_profiles.contains(&finding) {
+                found.of_profiles.push(finding);
             }
         }
-        (found, others)
+        found
     }
 
     /// What the request was about, as well as the log knows.
@@ -261,15 +288,6 @@ impl Event {
     }
 }
 
-/// The policy that denied a request, and its message. The API server begins such an answer with `pods "a" is forbidden: `;
-/// another answer may quote a text of the request that looks like a denial.
-fn denial(status: &ResponseStatus) -> Option<(&str, &str)> {
-    let (before, rest) = status.message.split_once("ValidatingAdmissionPolicy '").filter(|_| status.code >= 400)?;
-    before.strip_suffix(" is forbidden: ").filter(|about| about.split(' ').count() <= 2)?;
-    let (policy, rest) = rest.split_once('\'')?;
-    Some((policy, rest.split_once("denied request: ").map_or("", |(_, text)| text)))
-}
-
 /// The profile that a policy was made for.
 pub fn profile_of(policy: &str) -> Option<String> {
     let rest = policy.strip_prefix("palisade-")?;
@@ -294,6 +312,8 @@ fn checks(message: &str, profile: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -309,17 +329,61 @@ mod tests {
         assert_eq!(profile_of("tools-pods"), None);
     }
 
+    const DENIED: &str = "ValidatingAdmissionPolicy 'palisade-x-pods' with binding 'b' denied request: 1 violation of \
+                          ToolSecurityProfile x: [privileged] y";
+
+    fn event(name: &str, code: u16, message: &str, decision: Option<&str>) -> Event {
+        let annotations = decision.map(|decision| (DECISION.to_owned(), decision.to_owned())).into_iter().collect();
+        let object_ref = ObjectRef { resource: "pods".to_owned(), name: name.to_owned(), ..ObjectRef::default() };
+        let response_status = ResponseStatus { message: message.to_owned(), code };
+        Event { object_ref, response_status, annotations, ..Event::default() }
+    }
+
+    /// Names of objects that do not exist, in requests of users without any right and with some.
     #[test]
-    fn only_an_answer_that_begins_as_a_denial_is_one() {
-        let of = |code: u16, message: &str| {
-            denial(&ResponseStatus { message: message.to_owned(), code }).map(|(policy, _)| policy.to_owned())
-        };
-        let denied = "ValidatingAdmissionPolicy 'palisade-x-pods' with binding 'b' denied request: no";
-        for about in ["pods \"a\" is forbidden: ", "pods is forbidden: "] {
-            assert_eq!(of(403, &format!("{about}{denied}")).as_deref(), Some("palisade-x-pods"));
+    fn a_name_that_looks_like_a_denial_is_none() {
+        for name in [
+            format!("x\" is forbidden: {DENIED}"),
+            format!("\" is forbidden: {DENIED}"),
+            format!(" is forbidden: {DENIED}"),
+            format!("x\\\" is forbidden: {DENIED}"),
+            format!("x\n\" is forbidden: {DENIED}"),
+            format!("x\" is forbidden: x\" is forbidden: {DENIED}"),
+            DENIED.to_owned(),
+        ] {
+            // As Go quotes these.
+            let quoted = format!("{name:?}");
+            for (code, decision, rest) in [
+                (403, "forbid", "is forbidden: User \"nobody\" cannot delete resource \"pods\""),
+                (404, "allow", "not found"),
+                (422, "allow", "is invalid: metadata.name: Invalid value"),
+                (403, "allow", "is forbidden: exceeded quota: x"),
+            ] {
+                let message = format!("pods {quoted} {rest}");
+                for named in [name.as_str(), ""] {
+                    let found = event(named, code, &message, Some(decision)).findings();
+                    assert_eq!(found, Findings::default(), "{message}");
+                }
+                assert!(!event(&name, code, &message, None).findings().undecided, "{message}");
+            }
+            // A policy that denies an object of that name is counted all the same.
+            let message = format!("pods {quoted} is forbidden: {DENIED}");
+            assert_eq!(event(&name, 422, &message, Some("allow")).findings().of_profiles.len(), 1, "{message}");
         }
-        let quoted = format!("Pod \"a\" is invalid: spec.x: Invalid value: \"is forbidden: {denied}\"");
-        assert_eq!(of(422, &quoted), None);
-        assert_eq!(of(200, &format!("pods \"a\" is forbidden: {denied}")), None);
+    }
+
+    #[test]
+    fn only_requests_that_were_allowed_got_to_policies() {
+        let message = format!("pods \"a\" is forbidden: {DENIED}");
+        let of = |decision| event("a", 422, &message, decision).findings();
+        assert_eq!(of(Some("allow")).of_profiles[0].checks, ["privileged"]);
+        assert_eq!(of(Some("forbid")), Findings::default());
+        assert_eq!(of(None), Findings { undecided: true, ..Findings::default() });
+        let mut noted = event("a", 201, "", None);
+        let text = json!([{"message": "[a] b", "policy": "palisade-x-pods", "validationActions": ["Audit"]}]);
+        noted.annotations.insert(FAILURE.to_owned(), text.to_string());
+        assert_eq!(noted.findings(), Findings { undecided: true, ..Findings::default() });
+        noted.annotations.insert(DECISION.to_owned(), "allow".to_owned());
+        assert_eq!(noted.findings().of_profiles[0].action, Action::Noted);
     }
 }

@@ -22,6 +22,7 @@ mod capture;
 mod check;
 mod cluster;
 mod compare;
+mod denial;
 mod diff;
 mod dump;
 mod dumped;

@@ -17,7 +17,7 @@ use crate::{
     cluster::could_not_run,
     dumped::Dump,
     effects::{Effects, Place},
-    events::{self, Action, Event, Finding, User},
+    events::{self, Action, Event, Finding, Findings, User},
     files,
     ground::GroundArgs,
     impact::{self, About, ImpactArgs},
@@ -234,7 +234,7 @@ impl Replay<'_> {
         if !self.tenants.iter().any(|tenant| tenant.name == of.namespace) {
             return no("its namespace is not known".to_owned());
         }
-        let (findings, others) = event.findings();
+        let Findings { of_profiles: findings, of_others: others, .. } = event.findings();
         let denied = findings.iter().find(|one| one.action == Action::Denied);
         if others || denied.is_some_and(|one| !self.profiles.contains(&one.profile)) {
             return no("another policy or profile denied it".to_owned());

@@ -9,6 +9,7 @@ use palisade_api::{
     MAX_WORKLOADS, ToolSecurityException, ToolSecurityParamsSpec, ToolSecurityProfile, ToolSecurityProfileSpec,
     catalogue, conditions::ExceptionReason,
 };
+use palisade_checks::image::is_id;
 
 /// The exceptions of a profile, and what tenants can ask for.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -150,6 +151,13 @@ impl Exceptions {
         {
             let message =
                 format!("check {check} does not look at containers one by one; leave container and imagePrefix out");
+            return (ExceptionReason::NotCovered, message);
+        }
+        // Its text is compared with the beginning of what a pod says. An id is no name.
+        if let Some(prefix) = request.scope.image_prefix.as_ref().filter(|prefix| is_id(prefix)) {
+            let message = format!(
+                "imagePrefix {prefix} matches image IDs, which any image on a node can have; name a registry or a repository"
+            );
             return (ExceptionReason::NotCovered, message);
         }
         if request.expires <= now {

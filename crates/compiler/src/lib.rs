@@ -51,7 +51,7 @@ use palisade_api::{
     names::{self, Shape},
     settings::{self, Implied},
 };
-use palisade_checks::{Check, Lowering, Over, Rule};
+use palisade_checks::{Check, Lowering, Over, Rule, Uses};
 use palisade_objects::selector::Labels;
 
 pub use bundle::{Bundle, Pair};
@@ -191,15 +191,16 @@ pub fn compile_with(profile: &ToolSecurityProfile, options: Options) -> Result<C
     let writing = options.writing;
     let name = profile.metadata.name.clone().unwrap_or_default();
     let spec = &profile.spec;
-    let (resolver, mut diagnostics) = Resolver::new(spec);
+    let (mut resolver, mut diagnostics) = Resolver::new(spec);
     let (mut exceptions, found) = Exceptions::new(&name, spec);
     diagnostics.extend(found);
     let (customs, found) = custom::customs(spec, writing);
     diagnostics.extend(found);
     let parameters = resolver.types();
     let settings = spec.effective_settings();
-    let (lowered, found) = lower(&settings, &parameters);
+    let (lowered, uses, found) = lower(&settings, &parameters);
     diagnostics.extend(found);
+    diagnostics.extend(resolver.restrict(spec, uses));
     diagnostics.extend(names_too_long(&name));
     diagnostics.extend(selects_everything(spec));
     diagnostics.extend(rollout::mistakes(spec));
@@ -269,8 +270,11 @@ pub(crate) struct Lowered {
     pub reads_parameters: bool,
 }
 
-/// The rules that the settings ask for, and the mistakes in the settings.
-fn lower(settings: &Settings, parameters: &BTreeMap<ParameterName, ParameterType>) -> (Vec<Lowered>, Vec<Diagnostic>) {
+/// The rules that the settings ask for, what the settings use parameters for, and the mistakes in them.
+fn lower(
+    settings: &Settings,
+    parameters: &BTreeMap<ParameterName, ParameterType>,
+) -> (Vec<Lowered>, Uses, Vec<Diagnostic>) {
     let mut cx = Lowering::new(parameters);
     let mut rules = Vec::new();
     for check in catalogue::ALL {
@@ -278,7 +282,11 @@ fn lower(settings: &Settings, parameters: &BTreeMap<ParameterName, ParameterType
             rules.push(Lowered { check, rule, reads_parameters: cx.take_reads_parameters() });
         }
     }
-    (rules, cx.finish())
+    if let Some(redirect) = &settings.images.redirect {
+        redirect.lower(&mut cx, "[]");
+    }
+    let uses = cx.take_uses();
+    (rules, uses, cx.finish())
 }
 
 fn implied(spec: &ToolSecurityProfileSpec, settings: &Settings) -> PssEquivalent {

@@ -7,7 +7,7 @@ use k8s_openapi::{api::admissionregistration::v1::MatchResources, apimachinery::
 use palisade_api::{Diagnostic, Exemptions, ParameterName, ParameterType, Settings, ToolSecurityProfileSpec};
 use palisade_cel::Minor;
 use palisade_checks::{
-    Condition, Field, FieldDefault, Lowering, Subject,
+    Condition, Field, FieldDefault, Subject,
     bounds::{self, Bound, Counted},
     catalogue, defaults,
     settings::{
@@ -68,11 +68,7 @@ impl Mutation {
         declared: &BTreeMap<ParameterName, ParameterType>,
         parameterized: bool,
     ) -> (Option<Self>, Vec<Diagnostic>) {
-        let mut cx = Lowering::new(declared);
         let redirect = settings.images.redirect.clone();
-        if let Some(redirect) = &redirect {
-            redirect.lower(&mut cx, "[]");
-        }
         let of_checks = catalogue::ALL.iter().flat_map(|check| {
             (check.defaults)(settings, declared).into_iter().map(|default| (Some(check.id.to_owned()), default))
         });
@@ -103,7 +99,6 @@ impl Mutation {
             fast_path: true,
         };
         let changes = found.engine != Engine::Off && (!found.defaults.is_empty() || found.redirect.is_some());
-        diagnostics.extend(cx.finish());
         (changes.then_some(found), diagnostics)
     }
 

@@ -6,6 +6,7 @@ use palisade_api::{
     Diagnostic, IntOrText, Parameter, ParameterName, ParameterType, Resolved, Source, ToolSecurityParamsSpec,
     ToolSecurityProfileSpec, Values,
 };
+use palisade_checks::{Author, Use, Uses};
 use palisade_objects::selector::Labels;
 use regex::{Regex, RegexBuilder};
 use serde::{Deserialize, Serialize};
@@ -31,9 +32,18 @@ pub struct Namespace {
 /// Finds the values of a profile's parameters.
 #[derive(Clone, Debug)]
 pub struct Resolver {
-    parameters: Vec<(Parameter, Option<Regex>)>,
+    parameters: Vec<Declared>,
     /// Namespace -> parameter -> text.
     overrides: BTreeMap<String, BTreeMap<ParameterName, String>>,
+}
+
+/// A declared parameter.
+#[derive(Clone, Debug)]
+struct Declared {
+    parameter: Parameter,
+    pattern: Option<Regex>,
+    /// Where the profile uses it in a text.
+    uses: Vec<Use>,
 }
 
 impl Resolver {
@@ -73,12 +83,13 @@ impl Resolver {
                     })
                     .ok()
             });
+            let declared = Declared { parameter: parameter.clone(), pattern, uses: Vec::new() };
             if let Some(default) = &parameter.default
-                && let Err(problem) = parse(parameter, pattern.as_ref(), &default.to_string())
+                && let Err(problem) = declared.parse(&default.to_string(), Author::Profile)
             {
                 diagnostics.push(Diagnostic::new(format!("{at}.default"), problem));
             }
-            parameters.push((parameter.clone(), pattern));
+            parameters.push(declared);
         }
         let mut resolver = Self { parameters, overrides: BTreeMap::new() };
         resolver.read_overrides(spec, &mut diagnostics);
@@ -89,15 +100,14 @@ impl Resolver {
         for (index, one) in spec.overrides.iter().enumerate() {
             for (name, value) in &one.parameters {
                 let at = format!("spec.overrides[{index}].parameters.{name}");
-                let Some((parameter, pattern)) = self.parameters.iter().find(|(declared, _)| declared.name == *name)
-                else {
+                let Some(declared) = self.declared(name) else {
                     diagnostics.push(
                         Diagnostic::new(at, format!("{name:?} is not a declared parameter"))
                             .help("declare it in spec.parameters"),
                     );
                     continue;
                 };
-                if let Err(problem) = parse(parameter, pattern.as_ref(), &value.to_string()) {
+                if let Err(problem) = declared.parse(&value.to_string(), Author::Profile) {
                     diagnostics.push(Diagnostic::new(at, problem));
                 }
                 for namespace in &one.namespaces {
@@ -113,9 +123,39 @@ impl Resolver {
         }
     }
 
+    fn declared(&self, name: &str) -> Option<&Declared> {
+        self.parameters.iter().find(|declared| declared.parameter.name == name)
+    }
+
+    /// From now on, rejects values that must not be in the texts where the profile uses its parameters. Returns the
+    /// mistakes in defaults and overrides.
+    pub(crate) fn restrict(&mut self, spec: &ToolSecurityProfileSpec, mut uses: Uses) -> Vec<Diagnostic> {
+        for declared in &mut self.parameters {
+            declared.uses = uses.remove(&declared.parameter.name).into_iter().flatten().collect();
+        }
+        let mut diagnostics = Vec::new();
+        let mut look = |declared: &Declared, value: &IntOrText, at: String| {
+            diagnostics.extend(declared.misused(&value.to_string()).map(|problem| Diagnostic::new(at, problem)));
+        };
+        for (index, declared) in self.parameters.iter().enumerate() {
+            if let Some(default) = &declared.parameter.default {
+                look(declared, default, format!("spec.parameters[{index}].default"));
+            }
+        }
+        for (index, one) in spec.overrides.iter().enumerate() {
+            for (name, value) in &one.parameters {
+                if let Some(declared) = self.declared(name) {
+                    look(declared, value, format!("spec.overrides[{index}].parameters.{name}"));
+                }
+            }
+        }
+        diagnostics
+    }
+
     /// The types of the parameters.
     pub fn types(&self) -> BTreeMap<ParameterName, ParameterType> {
-        self.parameters.iter().map(|(parameter, _)| (parameter.name.clone(), parameter.type_)).collect()
+        let parameters = self.parameters.iter().map(|declared| &declared.parameter);
+        parameters.map(|parameter| (parameter.name.clone(), parameter.type_)).collect()
     }
 
     /// The values in a namespace.
@@ -125,10 +165,11 @@ impl Resolver {
     pub fn resolve(&self, namespace: &Namespace) -> Result<Values, String> {
         let mut values = Values::new();
         let mut problems = Vec::new();
-        for (parameter, pattern) in &self.parameters {
-            match self.resolve_one(namespace, parameter, pattern.as_ref()) {
-                Ok(value) => drop(values.insert(parameter.name.clone(), value)),
-                Err(problem) => problems.push(format!("parameter {} {problem}", parameter.name)),
+        for declared in &self.parameters {
+            let name = &declared.parameter.name;
+            match self.resolve_one(namespace, declared) {
+                Ok(value) => drop(values.insert(name.clone(), value)),
+                Err(problem) => problems.push(format!("parameter {name} {problem}")),
             }
         }
         if problems.is_empty() {
@@ -149,25 +190,22 @@ impl Resolver {
         }
     }
 
-    fn resolve_one(
-        &self,
-        namespace: &Namespace,
-        parameter: &Parameter,
-        pattern: Option<&Regex>,
-    ) -> Result<Resolved, String> {
-        if let Some((origin, text)) = self.given(namespace, parameter) {
-            return parse(parameter, pattern, text).map_err(|problem| format!("({origin}) {problem}"));
+    fn resolve_one(&self, namespace: &Namespace, declared: &Declared) -> Result<Resolved, String> {
+        let parameter = &declared.parameter;
+        if let Some(Given { origin, text, author }) = self.given(namespace, parameter) {
+            return declared.parse(text, author).map_err(|problem| format!("({origin}) {problem}"));
         }
         match &parameter.default {
-            Some(default) => parse(parameter, pattern, &default.to_string()),
+            Some(default) => declared.parse(&default.to_string(), Author::Profile),
             None => Err(format!("is missing: {}", sources(&parameter.sources))),
         }
     }
 
-    /// What an override or a source says: its place, and the text.
-    fn given<'a>(&'a self, namespace: &'a Namespace, parameter: &'a Parameter) -> Option<(String, &'a str)> {
+    /// What an override or a source says.
+    fn given<'a>(&'a self, namespace: &'a Namespace, parameter: &'a Parameter) -> Option<Given<'a>> {
         let overridden = self.overrides.get(&namespace.name).and_then(|values| values.get(&parameter.name));
-        let overridden = overridden.map(|text| ("an override".to_owned(), text.as_str()));
+        let overridden =
+            overridden.map(|text| Given { origin: "an override".to_owned(), text, author: Author::Profile });
         overridden.or_else(|| parameter.sources.iter().find_map(|source| read(source, namespace)))
     }
 
@@ -175,16 +213,18 @@ impl Resolver {
     pub fn origins(&self, namespace: &Namespace) -> BTreeMap<ParameterName, Option<String>> {
         let origin = |parameter: &Parameter| {
             let default = parameter.default.as_ref().map(|_| "the default".to_owned());
-            self.given(namespace, parameter).map(|(origin, _)| origin).or(default)
+            self.given(namespace, parameter).map(|given| given.origin).or(default)
         };
-        self.parameters.iter().map(|(parameter, _)| (parameter.name.clone(), origin(parameter))).collect()
+        let parameters = self.parameters.iter().map(|declared| &declared.parameter);
+        parameters.map(|parameter| (parameter.name.clone(), origin(parameter))).collect()
     }
 
     /// Values that the parameters could have in some namespace.
     pub fn sample(&self) -> Values {
-        let sample = |parameter: &Parameter, pattern: Option<&Regex>| {
+        let sample = |declared: &Declared| {
+            let parameter = &declared.parameter;
             let default = parameter.default.as_ref().map(IntOrText::to_string);
-            if let Some(Ok(value)) = default.map(|default| parse(parameter, pattern, &default)) {
+            if let Some(Ok(value)) = default.map(|default| declared.parse(&default, Author::Profile)) {
                 return value;
             }
             match parameter.type_ {
@@ -198,11 +238,48 @@ impl Resolver {
                 ParameterType::StringList => Resolved::StringList(vec!["palisade.invalid".to_owned()]),
             }
         };
-        self.parameters
-            .iter()
-            .map(|(parameter, pattern)| (parameter.name.clone(), sample(parameter, pattern.as_ref())))
-            .collect()
+        self.parameters.iter().map(|declared| (declared.parameter.name.clone(), sample(declared))).collect()
     }
+}
+
+impl Declared {
+    /// Reads the text of a value.
+    fn parse(&self, text: &str, author: Author) -> Result<Resolved, String> {
+        let value = parse(&self.parameter, self.pattern.as_ref(), text)?;
+        match self.refusal(&value, author) {
+            Some(problem) => Err(problem),
+            None => Ok(value),
+        }
+    }
+
+    /// Why a value of the profile that can be read must not be where the profile uses it.
+    fn misused(&self, text: &str) -> Option<String> {
+        let value = parse(&self.parameter, self.pattern.as_ref(), text).ok()?;
+        self.refusal(&value, Author::Profile)
+    }
+
+    /// Why a value must not be where the profile uses it.
+    fn refusal(&self, value: &Resolved, author: Author) -> Option<String> {
+        let texts = match value {
+            Resolved::String(text) => std::slice::from_ref(text),
+            Resolved::StringList(texts) => texts,
+            Resolved::Integer(_) | Resolved::Boolean(_) => return None,
+        };
+        let refused = |text: &String| {
+            let of = |one: &Use| Some((one.refusal(text, author)?, one.path.clone()));
+            let (allowed, path) = self.uses.iter().find_map(of)?;
+            Some(format!("is {}, which {path} must not contain; allowed is {allowed}", shown(text)))
+        };
+        texts.iter().find_map(refused)
+    }
+}
+
+/// A value as it is given.
+struct Given<'a> {
+    /// Its place, for people.
+    origin: String,
+    text: &'a str,
+    author: Author,
 }
 
 fn source_fields(source: &Source) -> usize {
@@ -210,16 +287,17 @@ fn source_fields(source: &Source) -> usize {
     [namespace_annotation, namespace_label, namespace_name_trim_prefix].into_iter().flatten().count()
 }
 
-/// The value that a source has in a namespace: its place, and the text.
-fn read<'a>(source: &'a Source, namespace: &'a Namespace) -> Option<(String, &'a str)> {
+/// The value that a source has in a namespace.
+fn read<'a>(source: &'a Source, namespace: &'a Namespace) -> Option<Given<'a>> {
+    let given = |origin: String, text| Given { origin, text, author: Author::Namespace };
     if let Some(key) = &source.namespace_annotation {
-        return Some((format!("annotation {key}"), namespace.annotations.get(key)?));
+        return Some(given(format!("annotation {key}"), namespace.annotations.get(key)?));
     }
     if let Some(key) = &source.namespace_label {
-        return Some((format!("label {key}"), namespace.labels.get(key)?));
+        return Some(given(format!("label {key}"), namespace.labels.get(key)?));
     }
     let rest = namespace.name.strip_prefix(source.namespace_name_trim_prefix.as_deref()?)?;
-    (!rest.is_empty()).then(|| ("the name of the namespace".to_owned(), rest))
+    (!rest.is_empty()).then(|| given("the name of the namespace".to_owned(), rest))
 }
 
 /// Names the sources that have no value.

@@ -90,7 +90,7 @@ fn redirects() -> Vec<(Json, Vec<&'static str>)> {
 }
 
 const PARAMETERS: [(&str, &str, &str); 2] =
-    [("other", "String", "own.example"), ("skip", "StringList", "kept.example,$x")];
+    [("other", "String", "own.example"), ("skip", "StringList", "kept.example,x.example:1")];
 
 fn declared() -> Json {
     let one = |(name, kind, value): (&str, &str, &str)| json!({"name": name, "type": kind, "default": value});

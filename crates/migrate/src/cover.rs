@@ -72,7 +72,8 @@ fn by_kind(kind: &Kind, wide: &Settings, narrow: &Settings) -> bool {
             (at.get)(wide).as_ref().is_none_or(|w| (at.get)(narrow).as_ref().is_some_and(|n| within(n, w)))
         }
         Kind::Other(slot) => !slot.is_said(wide) || slot.is_same(wide, narrow),
-        Kind::Change(_) => true,
+        // What cannot be changed is denied.
+        Kind::Change(slot) => !slot.is_said(wide) || slot.is_same(wide, narrow),
     }
 }
 

@@ -152,6 +152,13 @@ pub(crate) async fn an_api_server_sends_its_audit_events_and_waits_for_nobody(cl
         let verdict = create(&denied, &format!("denied-{index}")).await;
         ensure!(verdict.denial().is_some(), "{verdict:?}");
     }
+    // Somebody without rights forges a denial: the answer quotes the name.
+    let nobody = cluster.client_of_tenant_at(&kubeconfig, "nobody").await?;
+    let forged = "x%22%20is%20forbidden:%20ValidatingAdmissionPolicy%20%27palisade-forged-pods%27%20with%20binding%20%27b%27%20\
+                  denied%20request:%201%20violation%20of%20ToolSecurityProfile%20forged:%20[privileged]%20y";
+    let path = format!("/api/v1/namespaces/kube-system/pods/{forged}");
+    let verdict = cluster.ask_as(&nobody, "DELETE", &path, &Json::Null).await;
+    ensure!(format!("{verdict:?}").contains("palisade-forged-pods"), "{verdict:?}");
     for (namespace, name) in [(&warned, "warned"), (&noted, "noted")] {
         let verdict = create(namespace, name).await;
         ensure!(verdict == Verdict::Admitted, "{namespace}: {verdict:?}");
@@ -168,7 +175,7 @@ pub(crate) async fn an_api_server_sends_its_audit_events_and_waits_for_nobody(cl
     })
     .await?;
     let metrics = counted().await?;
-    ensure!(!metrics.contains("namespace"), "{metrics}");
+    ensure!(!metrics.contains("namespace") && !metrics.contains("forged"), "{metrics}");
 
     // The same by the API server's own metrics, which need a right that most do not have.
     by_its_metrics(cluster, &kubeconfig, [&denied, &warned, &noted]).await?;

@@ -1,7 +1,7 @@
 //! The API server rejects a wrong profile with a message that says what is wrong.
 
 use palisade_objects::pod::merge;
-use palisade_tests::{Cluster, TestResult, ensure};
+use palisade_tests::{Cluster, TestResult, Verdict, ensure};
 use serde_json::{Value as Json, json};
 
 pub(crate) async fn invalid_profiles_are_rejected_by_the_crd(cluster: &mut Cluster) -> TestResult {
@@ -87,6 +87,74 @@ pub(crate) async fn invalid_profiles_are_rejected_by_the_crd(cluster: &mut Clust
     match cluster.apply_profile(&long).await {
         Err(error) if error.to_string().contains("at most 50 characters") => {}
         other => wrong.push(format!("a long name: {other:?}")),
+    }
+    ensure!(wrong.is_empty(), "{}", wrong.join("\n"));
+    Ok(())
+}
+
+/// What the controller could not read, and an exception that would match images whatever their registry.
+pub(crate) async fn what_cannot_be_read_is_rejected_by_the_crd(cluster: &mut Cluster) -> TestResult {
+    let profile = |expires: &str| {
+        json!({
+            "apiVersion": "toolsecurity.dev/v1alpha1", "kind": "ToolSecurityProfile", "metadata": {"name": "ends"},
+            "spec": {"namespaceSelector": {"matchLabels": {"no": "such"}}, "exceptions": [
+                {"namespaces": ["a"], "checks": ["privileged"], "reason": "x", "expires": expires},
+            ]},
+        })
+    };
+    let exception = |expires: &str, scope: &Json| {
+        json!({
+            "apiVersion": "toolsecurity.dev/v1alpha1", "kind": "ToolSecurityException", "metadata": {"name": "ends"},
+            "spec": {"profile": "ends", "checks": ["privileged"], "reason": "x", "expires": expires, "scope": scope},
+        })
+    };
+    let namespaced = "/apis/toolsecurity.dev/v1alpha1/namespaces/default/toolsecurityexceptions?dryRun=All";
+    let at = "/apis/toolsecurity.dev/v1alpha1/toolsecurityprofiles?dryRun=All";
+    let whole = json!({"kind": "Namespace"});
+    let mut wrong = Vec::new();
+    let mut ask = async |path: &str, object: Json, expected: Option<&str>| {
+        let answer = cluster.ask_as(&cluster.admin, "POST", path, &object).await;
+        let right = match (&answer, expected) {
+            (Verdict::Admitted, None) => true,
+            (Verdict::Refused(422, text), Some(expected)) => text.contains(expected),
+            _ => false,
+        };
+        if !right {
+            wrong.push(format!("{} {object}: {answer:?}", if expected.is_some() { "accepted" } else { "rejected" }));
+        }
+    };
+    for expires in [
+        "9999-12-31T23:59:59Z",
+        "9999-12-31T23:59:59-23:59",
+        "0001-01-01T00:00:00+23:59",
+        "2027-01-01T00:00:00.999999999999Z",
+        "2016-12-31T23:59:60Z",
+        "2027-02-29T00:00:00Z",
+        "2100-02-29T00:00:00Z",
+        "2027-01-01T00:00:00+99:99",
+        "2027-01-01T00:00:00ZTx",
+        "2027-01-01",
+        "",
+    ] {
+        let expected = Some("write a time such as 2027-01-31T00:00:00Z");
+        ask(at, profile(expires), expected).await;
+        ask(namespaced, exception(expires, &whole), expected).await;
+    }
+    for expires in [
+        "2027-01-31T00:00:00Z",
+        "9998-12-31T23:59:59.999999999-23:59",
+        "2028-02-29t00:00:00z",
+        "2000-02-29T00:00:00+14:00",
+    ] {
+        ask(at, profile(expires), None).await;
+        ask(namespaced, exception(expires, &whole), None).await;
+    }
+    let of = |prefix: &str| exception("2027-01-31T00:00:00Z", &json!({"kind": "Namespace", "imagePrefix": prefix}));
+    for prefix in ["sha256:", "sha512:", "blake3:ab@"] {
+        ask(namespaced, of(prefix), Some("imagePrefix must not match image IDs")).await;
+    }
+    for prefix in ["registry.example/drivers/", "sha256:5000/", "nginx:"] {
+        ask(namespaced, of(prefix), None).await;
     }
     ensure!(wrong.is_empty(), "{}", wrong.join("\n"));
     Ok(())

@@ -16,7 +16,8 @@ use crate::settings::any;
 use crate::shared::defaulted::{is_secure, may_be_empty};
 use crate::shared::exempt::unless_windows;
 use crate::{
-    Check, Condition, DefaultValue, Field, FieldDefault, Finding, Level, Over, Pss, Resolve, Rule, Subject, Text, pod,
+    Check, Condition, DefaultValue, Field, FieldDefault, Finding, Level, Meaning, Over, Pss, Resolve, Rule, Subject,
+    Text, pod,
 };
 
 const ADD: &str = "c.?securityContext.?capabilities.?add.orValue([])";
@@ -42,8 +43,13 @@ pub static CHECK: Check = Check {
         let capabilities = settings.privileges.capabilities.as_ref()?;
         let mut findings = Vec::new();
         if !any(&capabilities.allowed_add) {
-            let mut allowed = cx.texts("spec.privileges.capabilities.allowedAdd", &capabilities.allowed_add);
-            allowed.append(cx.texts("spec.privileges.capabilities.defaultAdd", &capabilities.default_add));
+            let mut allowed =
+                cx.texts("spec.privileges.capabilities.allowedAdd", &capabilities.allowed_add, Meaning::Word);
+            allowed.append(cx.texts(
+                "spec.privileges.capabilities.defaultAdd",
+                &capabilities.default_add,
+                Meaning::Word,
+            ));
             let bad = format!("!(x in {})", allowed.cel());
             findings.push(Finding::new(
                 Over::Containers,
@@ -56,7 +62,8 @@ pub static CHECK: Check = Check {
             ));
         }
         if !capabilities.required_drop.is_empty() {
-            let required = cx.texts("spec.privileges.capabilities.requiredDrop", &capabilities.required_drop);
+            let required =
+                cx.texts("spec.privileges.capabilities.requiredDrop", &capabilities.required_drop, Meaning::Word);
             findings.push(Finding::new(
                 Over::Containers,
                 unless_windows(

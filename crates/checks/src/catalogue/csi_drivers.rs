@@ -10,7 +10,7 @@
 use serde_json::json;
 
 use crate::settings::{any, kind_allowed, kind_refused};
-use crate::{Check, Field, Over, Resolve, Rule, pod};
+use crate::{Check, Field, Meaning, Over, Resolve, Rule, pod};
 
 /// The check.
 pub static CHECK: Check = Check {
@@ -26,7 +26,7 @@ pub static CHECK: Check = Check {
         if kind_refused(settings, "csi") {
             return None;
         }
-        let allowed = cx.texts("spec.volumes.csiDrivers", drivers);
+        let allowed = cx.texts("spec.volumes.csiDrivers", drivers, Meaning::Word);
         Some(Rule::one(
             Over::Volumes,
             format!("has(v.csi) && !(v.csi.driver in {})", allowed.cel()),

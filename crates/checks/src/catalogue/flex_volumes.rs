@@ -9,7 +9,7 @@
 use serde_json::json;
 
 use crate::settings::{any, kind_allowed, kind_refused};
-use crate::{Check, Field, Over, Resolve, Rule, pod};
+use crate::{Check, Field, Meaning, Over, Resolve, Rule, pod};
 
 /// The check.
 pub static CHECK: Check = Check {
@@ -25,7 +25,7 @@ pub static CHECK: Check = Check {
         if kind_refused(settings, "flexVolume") {
             return None;
         }
-        let allowed = cx.texts("spec.volumes.flexVolumes", drivers);
+        let allowed = cx.texts("spec.volumes.flexVolumes", drivers, Meaning::Word);
         Some(Rule::one(
             Over::Volumes,
             format!("has(v.flexVolume) && !(v.flexVolume.driver in {})", allowed.cel()),

@@ -11,6 +11,9 @@
 //! writable in the container. With `recursiveReadOnly: true` in the profile, each mount of a read-only path must say
 //! `recursiveReadOnly: Enabled`; a pod does not start where the node's container runtime cannot do it.
 //!
+//! A parameter in a path is the name of one file or directory: a namespace whose value has a slash, or is `.` or `..`,
+//! violates the profile. Where the path begins with a parameter, its value is an absolute path.
+//!
 //! A prefix cannot see symbolic links on the node: a tenant who can write below an allowed path can place a
 //! link there. Prefer `readOnly`.
 //!
@@ -23,7 +26,9 @@
 use serde_json::json;
 
 use crate::settings::{HostPath, kind_allowed, kind_refused};
-use crate::{Check, Diagnostic, Field, Finding, Level, Lowering, Over, Pss, Resolve, Rule, TextList, cel, pod};
+use crate::{
+    Check, Diagnostic, Field, Finding, Level, Lowering, Meaning, Over, Pss, Resolve, Rule, TextList, cel, pod,
+};
 
 /// The check.
 pub static CHECK: Check = Check {
@@ -147,15 +152,13 @@ fn lower(paths: &[HostPath], cx: &mut Lowering<'_>) -> (TextList, TextList) {
     let (mut writable, mut read_only) = (TextList::default(), TextList::default());
     for (index, HostPath { path_prefix, read_only: flag }) in paths.iter().enumerate() {
         let at = format!("spec.volumes.hostPaths[{index}]");
-        let prefix = cx.text(&format!("{at}.pathPrefix"), path_prefix).map(|constant| {
-            if !constant.starts_with('/') || constant.split('/').any(|segment| segment == "..") {
-                cx.report(
-                    Diagnostic::new(format!("{at}.pathPrefix"), format!("{constant:?} is not a valid path of a node"))
-                        .help("write an absolute path without .."),
-                );
-            }
-            format!("{}/", constant.trim_end_matches('/'))
-        });
+        let has_parents = path_prefix.0.split('/').any(|segment| segment == "..");
+        let prefix = cx.text(&format!("{at}.pathPrefix"), path_prefix, Meaning::Path);
+        if has_parents || prefix.as_ref().is_ok_and(|constant| !constant.starts_with('/')) {
+            let message = format!("{:?} is not a valid path of a node", path_prefix.0);
+            cx.report(Diagnostic::new(format!("{at}.pathPrefix"), message).help("write an absolute path without .."));
+        }
+        let prefix = prefix.map(|constant| format!("{}/", constant.trim_end_matches('/')));
         // A text with parameters may or may not end with a slash.
         let prefix = prefix.map_err(|cel| format!("({cel} + '/').replace('//', '/')"));
         let add = |list: &mut TextList| match &prefix {

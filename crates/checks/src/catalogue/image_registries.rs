@@ -4,19 +4,30 @@
 //! runtimes do it (`nginx` is `docker.io/library/nginx`), and compared by path segment, so that
 //! `registry.example` does not cover `registry.example.evil.com`. Holds for containers and image volumes.
 //!
+//! An image ID is not a name, and is denied: `sha256:` with any part of a digest, the same with `sha384:`, `sha512:` or
+//! `blake3:`, or 64 hexadecimal digits. A container runtime that has an image with this ID runs it, from whatever registry
+//! another pod pulled it. `images.redirect` denies IDs too, because it cannot redirect them.
+//!
 //! ## If your pod was denied
 //!
 //! Push the image to a registry, or a path in one, that the message lists, and write its name in full. A name without a
-//! registry, such as `nginx`, is one of Docker Hub.
+//! registry, such as `nginx`, is one of Docker Hub. In place of an image ID, write the name of the image. To pin its
+//! content, write a digest behind the name: `registry.example/app@sha256:...`.
 
 use serde_json::json;
 
 use crate::settings::any;
 use crate::{
-    Check, Field, Finding, Over, Resolve, Rule, TextList, cel,
-    image::{IN_REGISTRY, completed_cel, surely_in_registry},
+    Check, Field, Finding, Meaning, Over, Resolve, Rule, TextList, cel,
+    image::{IN_REGISTRY, completed_cel, is_id_cel, surely_in_registry},
     pod,
 };
+
+/// CEL of type string: the reference of a volume.
+const REFERENCE: &str = "v.image.?reference.orValue('')";
+
+/// What a message says of an image ID.
+const IS_ID: &str = "is an image ID, which any image on the node can have: write the name of an image";
 
 /// CEL of type bool that is true only of an image in a registry that need not be completed.
 fn surely_in(image: &str, allowed: &TextList) -> String {
@@ -36,35 +47,42 @@ fn surely_in(image: &str, allowed: &TextList) -> String {
 pub static CHECK: Check = Check {
     id: "imageRegistries",
     title: "Image registries",
-    settings: &["images.allowedRegistries"],
+    settings: &["images.allowedRegistries", "images.redirect"],
     psp: None,
     pss: &[],
     fields: &[Field::Container("image"), Field::Volume("image.reference")],
     fixtures: include_str!("image_registries.yaml"),
     compile: |settings, cx| {
-        let allowed = settings.images.allowed_registries.as_ref().filter(|allowed| !any(allowed))?;
-        let allowed = cx.texts("spec.images.allowedRegistries", allowed);
+        let Some(allowed) = settings.images.allowed_registries.as_ref().filter(|allowed| !any(allowed)) else {
+            return settings.images.redirect.as_ref().map(|_| no_ids());
+        };
+        let allowed = cx.texts("spec.images.allowedRegistries", allowed, Meaning::Registry);
         let bad = |image: &str| {
             format!(
-                "!{}.exists(i, variables.imageRegistriesAllowed.exists(r, {IN_REGISTRY}))",
-                completed_cel(&format!("[{image}]"))
+                "(!{}.exists(i, variables.imageRegistriesAllowed.exists(r, {IN_REGISTRY})) || {})",
+                completed_cel(&format!("[{image}]")),
+                is_id_cel(image)
             )
         };
         let says = |field: &str, image: &str| {
-            format!("'{field} ' + {image} + ' is not from an allowed registry, allowed: ' + {}", allowed.says())
+            format!(
+                "'{field} ' + {image} + ({} ? ' {IS_ID}' : ' is not from an allowed registry') + ', allowed: ' + {}",
+                is_id_cel(image),
+                allowed.says()
+            )
         };
-        let reference = "v.image.?reference.orValue('')";
         let of_containers = Finding::new(Over::Containers, bad("c.image"), says("image", "c.image"));
+        // What begins with a registry and a slash, a colon or an @, or is a path in one, is no id.
         Some(Rule {
             variables: vec![("imageRegistriesAllowed", allowed.cel())],
             findings: vec![
                 of_containers.complies(surely_in("c.image", &allowed)),
                 Finding::new(
                     Over::Volumes,
-                    format!("has(v.image) && {}", bad(reference)),
-                    says("image.reference", reference),
+                    format!("has(v.image) && {}", bad(REFERENCE)),
+                    says("image.reference", REFERENCE),
                 )
-                .complies(format!("!has(v.image) || {}", surely_in(reference, &allowed))),
+                .complies(format!("!has(v.image) || {}", surely_in(REFERENCE, &allowed))),
             ],
         })
     },
@@ -76,11 +94,33 @@ pub static CHECK: Check = Check {
         }
     },
     violate: |settings, values, pod| {
-        let Some(allowed) = &settings.images.allowed_registries else { return false };
-        if allowed.resolve(values).iter().any(|registry| registry == "*") {
+        let allowed = settings.images.allowed_registries.as_ref().map(|allowed| allowed.resolve(values));
+        let image = if allowed.is_some_and(|allowed| !allowed.iter().any(|registry| registry == "*")) {
+            "not-allowed.palisade.invalid/probe:1"
+        } else if settings.images.redirect.is_some() {
+            "sha256:0000000000000000000000000000000000000000000000000000000000000000"
+        } else {
             return false;
-        }
-        pod::set_container(pod, &["image"], json!("not-allowed.palisade.invalid/probe:1"));
+        };
+        pod::set_container(pod, &["image"], json!(image));
         true
     },
 };
+
+/// Where images may come from any registry and are redirected: an image ID would be none of them.
+fn no_ids() -> Rule {
+    let says = |field: &str, image: &str| format!("'{field} ' + {image} + ' {IS_ID}'");
+    Rule {
+        variables: vec![],
+        findings: vec![
+            Finding::new(Over::Containers, is_id_cel("c.image"), says("image", "c.image"))
+                .complies("c.image.contains('/')"),
+            Finding::new(
+                Over::Volumes,
+                format!("has(v.image) && {}", is_id_cel(REFERENCE)),
+                says("image.reference", REFERENCE),
+            )
+            .complies(format!("!has(v.image) || {REFERENCE}.contains('/')")),
+        ],
+    }
+}

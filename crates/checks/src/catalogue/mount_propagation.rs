@@ -11,7 +11,7 @@
 use serde_json::json;
 
 use crate::settings::{any, kind_allowed};
-use crate::{Check, Field, Over, Resolve, Rule, pod};
+use crate::{Check, Field, Meaning, Over, Resolve, Rule, pod};
 
 /// The check.
 pub static CHECK: Check = Check {
@@ -24,7 +24,7 @@ pub static CHECK: Check = Check {
     fixtures: include_str!("mount_propagation.yaml"),
     compile: |settings, cx| {
         let propagation = settings.volumes.mount_propagation.as_ref().filter(|allowed| !any(allowed))?;
-        let mut allowed = cx.texts("spec.volumes.mountPropagation", propagation);
+        let mut allowed = cx.texts("spec.volumes.mountPropagation", propagation, Meaning::Word);
         if !allowed.constants.iter().any(|one| one == "None") {
             allowed.constants.insert(0, "None".to_owned());
         }

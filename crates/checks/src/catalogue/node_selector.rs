@@ -14,7 +14,7 @@
 use crate::json::Change as _;
 use serde_json::json;
 
-use crate::{Check, Field, Finding, Over, Resolve, Rule, cel, pod};
+use crate::{Check, Field, Finding, Meaning, Over, Resolve, Rule, cel, pod};
 
 /// The check.
 pub static CHECK: Check = Check {
@@ -28,7 +28,8 @@ pub static CHECK: Check = Check {
     compile: |settings, cx| {
         let labels = settings.scheduling.node_selector.as_ref().filter(|labels| !labels.is_empty())?;
         let finding = |(index, label): (usize, &crate::settings::NodeLabel)| {
-            let allowed = cx.texts(&format!("spec.scheduling.nodeSelector[{index}].values"), &label.values);
+            let allowed =
+                cx.texts(&format!("spec.scheduling.nodeSelector[{index}].values"), &label.values, Meaning::Word);
             let found = format!("variables.spec.?nodeSelector[?{}]", cel::quote(&label.key));
             Finding::new(
                 Over::Pod,

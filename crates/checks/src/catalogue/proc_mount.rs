@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::settings::any;
 use crate::shared::exempt::{is_relaxed, unless_user_namespace};
-use crate::{Check, Field, Level, Over, Pss, Resolve, Rule, pod};
+use crate::{Check, Field, Level, Meaning, Over, Pss, Resolve, Rule, pod};
 
 const FIELD: &str = "c.?securityContext.?procMount.orValue('Default')";
 
@@ -30,7 +30,7 @@ pub static CHECK: Check = Check {
     fixtures: include_str!("proc_mount.yaml"),
     compile: |settings, cx| {
         let allowed = settings.privileges.proc_mount.as_ref().filter(|allowed| !any(allowed))?;
-        let allowed = cx.texts("spec.privileges.procMount", allowed);
+        let allowed = cx.texts("spec.privileges.procMount", allowed, Meaning::Word);
         let relax = settings.privileges.unmasked_in_user_namespaces.as_ref();
         let violated = format!("!({FIELD} in {})", allowed.cel());
         let violated = unless_user_namespace(cx, "spec.privileges.unmaskedInUserNamespaces", relax, &violated);

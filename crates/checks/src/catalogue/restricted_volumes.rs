@@ -12,7 +12,7 @@
 use serde_json::json;
 
 use crate::settings::any;
-use crate::{Check, Field, Level, Over, Pss, Resolve, Rule, pod};
+use crate::{Check, Field, Level, Meaning, Over, Pss, Resolve, Rule, pod};
 
 /// The check.
 pub static CHECK: Check = Check {
@@ -25,7 +25,7 @@ pub static CHECK: Check = Check {
     fixtures: include_str!("restricted_volumes.yaml"),
     compile: |settings, cx| {
         let allowed = settings.volumes.allowed.as_ref().filter(|allowed| !any(allowed))?;
-        let allowed = cx.texts("spec.volumes.allowed", allowed);
+        let allowed = cx.texts("spec.volumes.allowed", allowed, Meaning::Word);
         let bad = format!("k != 'name' && !(k in {})", allowed.cel());
         Some(Rule::one(
             Over::Volumes,

@@ -10,7 +10,7 @@
 use serde_json::json;
 
 use crate::settings::any;
-use crate::{Check, Field, Over, Resolve, Rule, pod};
+use crate::{Check, Field, Meaning, Over, Resolve, Rule, pod};
 
 const DEFAULT: &str = "default-scheduler";
 
@@ -25,7 +25,7 @@ pub static CHECK: Check = Check {
     fixtures: include_str!("schedulers.yaml"),
     compile: |settings, cx| {
         let schedulers = settings.scheduling.schedulers.as_ref().filter(|schedulers| !any(schedulers))?;
-        let allowed = cx.texts("spec.scheduling.schedulers", schedulers);
+        let allowed = cx.texts("spec.scheduling.schedulers", schedulers, Meaning::Word);
         let found = format!("variables.spec.?schedulerName.orValue('{DEFAULT}')");
         Some(Rule::one(
             Over::Pod,

@@ -19,7 +19,9 @@ use serde_json::{Value as Json, json};
 
 use crate::settings::{SeLinux, any};
 use crate::shared::defaulted::{first_text, is_secure, where_flag};
-use crate::{Check, DefaultValue, Field, FieldDefault, Finding, Level, Over, Pss, Resolve, Rule, Subject, Text, pod};
+use crate::{
+    Check, DefaultValue, Field, FieldDefault, Finding, Level, Meaning, Over, Pss, Resolve, Rule, Subject, Text, pod,
+};
 
 const OF_POD: &str = "variables.podSecurityContext.?seLinuxOptions";
 const OF_CONTAINER: &str = "c.?securityContext.?seLinuxOptions";
@@ -60,7 +62,8 @@ pub static CHECK: Check = Check {
             if any(texts) {
                 continue;
             }
-            let allowed = cx.texts(&format!("{path}.{name}"), texts);
+            let meaning = if part == "level" { Meaning::SeLinuxLevel } else { Meaning::Word };
+            let allowed = cx.texts(&format!("{path}.{name}"), texts, meaning);
             for (over, options) in [(Over::Pod, OF_POD), (Over::Containers, OF_CONTAINER)] {
                 let found = format!("{options}.?{part}.orValue('')");
                 findings.push(Finding::new(

@@ -19,7 +19,7 @@
 use serde_json::json;
 
 use crate::settings::{any, kind_allowed, kind_refused};
-use crate::{Check, Field, Finding, Over, Resolve, Rule, pod};
+use crate::{Check, Field, Finding, Meaning, Over, Resolve, Rule, pod};
 
 /// The one that the API server mounts (`TokenVolumeSource` in the admission plugin ServiceAccount).
 const MOUNTED: &str = "variables.spec.?automountServiceAccountToken.orValue(true) \
@@ -55,7 +55,7 @@ pub static CHECK: Check = Check {
             ));
         };
         if !any(&rules.audiences) {
-            let mut allowed = cx.texts("spec.identity.serviceAccountTokens.audiences", &rules.audiences);
+            let mut allowed = cx.texts("spec.identity.serviceAccountTokens.audiences", &rules.audiences, Meaning::Word);
             let audience = "s.serviceAccountToken.?audience.orValue('')";
             let bad = format!("!({audience} in {})", allowed.cel());
             let named = |one: &String| if one.is_empty() { "(unset)".to_owned() } else { one.clone() };

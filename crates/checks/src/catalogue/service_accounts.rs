@@ -17,7 +17,7 @@ use crate::json::Change as _;
 use serde_json::json;
 
 use crate::settings::any;
-use crate::{Check, Field, Finding, Over, Resolve, Rule, pod};
+use crate::{Check, Field, Finding, Meaning, Over, Resolve, Rule, pod};
 
 const DEFAULT: &str = "default";
 
@@ -32,7 +32,7 @@ pub static CHECK: Check = Check {
     fixtures: include_str!("service_accounts.yaml"),
     compile: |settings, cx| {
         let accounts = settings.identity.service_accounts.as_ref().filter(|accounts| !any(accounts))?;
-        let allowed = cx.texts("spec.identity.serviceAccounts", accounts);
+        let allowed = cx.texts("spec.identity.serviceAccounts", accounts, Meaning::Word);
         Some(Rule {
             // The API server writes each name into the other where that is unset.
             variables: vec![(

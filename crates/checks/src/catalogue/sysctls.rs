@@ -15,7 +15,7 @@
 use serde_json::json;
 
 use crate::settings::any;
-use crate::{Check, Field, Level, Over, Pss, Resolve, Rule, pod};
+use crate::{Check, Field, Level, Meaning, Over, Pss, Resolve, Rule, pod};
 
 /// CEL of type bool: whether the string `name` is `f`, or begins with what comes before a `*` at its end.
 fn matches(name: &str, f: &str) -> String {
@@ -37,12 +37,12 @@ pub static CHECK: Check = Check {
         let mut terms = Vec::new();
         let mut says = "'any'".to_owned();
         if !any(&setting.allowed) {
-            let allowed = cx.texts(&format!("{path}.allowed"), &setting.allowed);
+            let allowed = cx.texts(&format!("{path}.allowed"), &setting.allowed, Meaning::Pattern);
             terms.push(format!("!{}.exists(f, {})", allowed.cel(), matches("s.name", "f")));
             says = allowed.says();
         }
         if !setting.forbidden.is_empty() {
-            let forbidden = cx.texts(&format!("{path}.forbidden"), &setting.forbidden);
+            let forbidden = cx.texts(&format!("{path}.forbidden"), &setting.forbidden, Meaning::Pattern);
             let (name, f) = ("s.name.replace('/', '.')", "f.replace('/', '.')");
             terms.push(format!("{}.exists(f, {})", forbidden.cel(), matches(name, f)));
             says = format!("{says} + ', except: ' + {}", forbidden.says());

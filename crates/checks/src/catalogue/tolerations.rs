@@ -17,7 +17,7 @@
 use serde_json::{Value as Json, json};
 
 use crate::settings::{AllowedToleration, TolerationOperator};
-use crate::{Check, Diagnostic, Field, Lowering, Over, Resolve, Rule, Values, cel, pod};
+use crate::{Check, Diagnostic, Field, Lowering, Meaning, Over, Resolve, Rule, Values, cel, pod};
 
 /// The tolerations that the API server adds (admission plugin DefaultTolerationSeconds).
 const ADDED: &str = "t.?key.orValue('') in ['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable'] \
@@ -120,7 +120,7 @@ fn lower(cx: &mut Lowering<'_>, path: &str, allowed: &AllowedToleration, says: &
     let mut terms = Vec::new();
     match key {
         Some(key) => {
-            let key = cx.text(&format!("{path}.key"), key);
+            let key = cx.text(&format!("{path}.key"), key, Meaning::Word);
             terms.push(format!("t.?key.orValue('') == {}", quoted(&key)));
             says.push(key);
         }
@@ -129,7 +129,9 @@ fn lower(cx: &mut Lowering<'_>, path: &str, allowed: &AllowedToleration, says: &
     match (operator, value) {
         (TolerationOperator::Exists, None) => {}
         (TolerationOperator::Equal, value) => {
-            let value = value.as_ref().map_or(Ok(String::new()), |value| cx.text(&format!("{path}.value"), value));
+            let value = value
+                .as_ref()
+                .map_or(Ok(String::new()), |value| cx.text(&format!("{path}.value"), value, Meaning::Word));
             // The API server takes an empty operator for this one.
             terms.push("t.?operator.orValue('') in ['', 'Equal']".to_owned());
             terms.push(format!("t.?value.orValue('') == {}", quoted(&value)));

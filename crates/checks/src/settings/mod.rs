@@ -110,7 +110,7 @@ pub enum Kind {
     Texts(At<Vec<Text>>),
     /// Something else. Only who knows it can say which of two values is stricter.
     Other(&'static dyn Slot),
-    /// What is changed in pods: no pod is denied because of it.
+    /// What is changed in pods. A pod is denied only where it says something that cannot be changed.
     Change(&'static dyn Slot),
 }
 

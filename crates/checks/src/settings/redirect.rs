@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Diagnostic, Lowering, Resolve, Text, Values, cel,
+    Diagnostic, Lowering, Meaning, Resolve, Text, Values, cel,
     image::{
         COMPLETE, ID, IN_REGISTRY, completed, completed_cel, has_host_cel, in_registry, is_valid, surely_in_registry,
     },
@@ -13,7 +13,7 @@ use crate::{
 
 /// Where images are taken from instead of where a pod says. Names are completed first as container runtimes do it:
 /// nginx is docker.io/library/nginx. Tags and digests stay. What no runtime takes for the name of an image is left
-/// alone.
+/// alone; a pod with an image ID, such as sha256:..., violates the profile.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[x_kube(validation = ("has(self.target) || (has(self.hosts) && self.hosts.size() > 0)", "target or hosts must say where to"))]
@@ -92,7 +92,7 @@ impl Redirect {
         if self.target.is_none() && self.hosts.is_empty() {
             cx.report(Diagnostic::new(path, "says nowhere to").help("set target, or hosts"));
         }
-        let mut target = |path: &str, text: &Text| match cx.text(path, text) {
+        let mut target = |path: &str, text: &Text| match cx.text(path, text, Meaning::Registry) {
             Ok(constant) => {
                 let host = constant.split('/').next().unwrap_or_default();
                 if !is_valid(&format!("{constant}/x")) || completed(&format!("{host}/x")) != format!("{host}/x") {
@@ -112,7 +112,8 @@ impl Redirect {
             .enumerate()
             .map(|(index, one)| (cel::quote(&one.host), target(&format!("{path}.hosts[{index}].target"), &one.target)))
             .collect();
-        let skip = (!self.skip.is_empty()).then(|| cx.texts(&format!("{path}.skip"), &self.skip).cel());
+        let skip =
+            (!self.skip.is_empty()).then(|| cx.texts(&format!("{path}.skip"), &self.skip, Meaning::Registry).cel());
         // `n` is what the pod says, `i` the same completed.
         let targets: Vec<_> = base.iter().chain(hosts.iter().map(|(_, target)| target)).cloned().collect();
         let mut kept: Vec<_> = targets
@@ -145,12 +146,12 @@ impl Redirect {
     /// that are left alone need not be completed for it.
     pub fn stays(&self, cx: &mut Lowering<'_>, image: &str) -> Option<String> {
         let begins = |with: &str| format!("{image}.startsWith({})", cel::quote(&format!("{with}/")));
-        let mut constant = |text: &Text| cx.text("", text).ok();
+        let mut constant = |text: &Text| cx.text("", text, Meaning::Registry).ok();
         let hosts = self.hosts.iter().map(|one| &one.target);
         // Where it should be.
         let mut terms: Vec<_> =
             self.target.iter().chain(hosts).filter_map(&mut constant).map(|target| begins(&target)).collect();
-        let skip = if self.skip.is_empty() { vec![] } else { cx.texts("", &self.skip).constants };
+        let skip = if self.skip.is_empty() { vec![] } else { cx.texts("", &self.skip, Meaning::Registry).constants };
         terms.extend(surely_in_registry(image, &skip));
         if skip.iter().any(|registry| registry == "docker.io") {
             terms.push(format!("!{}", has_host_cel(image)));

@@ -1,7 +1,7 @@
 //! What the checks of seccomp and AppArmor profiles share: types, and the profiles that type Localhost names.
 
 use super::defaulted::first_text;
-use crate::{Lowering, Text, TextList, cel, defaults::Declared, settings::any};
+use crate::{Lowering, Meaning, Text, TextList, cel, defaults::Declared, settings::any};
 
 /// What is allowed, lowered to CEL. `None` stands for anything.
 pub(crate) struct Profiles {
@@ -12,8 +12,9 @@ pub(crate) struct Profiles {
 impl Profiles {
     pub(crate) fn lower(cx: &mut Lowering<'_>, path: &str, types: &[Text], localhost: &[Text]) -> Self {
         Self {
-            types: (!any(types)).then(|| cx.texts(&format!("{path}.allowed"), types)),
-            localhost: (!any(localhost)).then(|| cx.texts(&format!("{path}.localhostProfiles"), localhost)),
+            types: (!any(types)).then(|| cx.texts(&format!("{path}.allowed"), types, Meaning::Word)),
+            localhost: (!any(localhost))
+                .then(|| cx.texts(&format!("{path}.localhostProfiles"), localhost, Meaning::Profile)),
         }
     }
 

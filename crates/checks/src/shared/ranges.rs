@@ -86,10 +86,12 @@ pub(crate) fn outside(ranges: &[Range], values: &Values, highest: i64) -> Option
     let inside = |number: i64| {
         ranges.iter().any(|range| range.min.resolve(values) <= number && number <= range.max.resolve(values))
     };
-    // Next to an end of a range, or at an end of all numbers.
+    // Next to an end of a range, or at an end of all numbers. Beyond the ends of an int64 there is no number.
+    let next = |range: &Range| [range.min.resolve(values).checked_sub(1), range.max.resolve(values).checked_add(1)];
     ranges
         .iter()
-        .flat_map(|range| [range.min.resolve(values) - 1, range.max.resolve(values) + 1])
+        .flat_map(next)
+        .flatten()
         .chain([1, highest])
         .find(|&number| (1..=highest).contains(&number) && !inside(number))
 }

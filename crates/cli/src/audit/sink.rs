@@ -284,6 +284,7 @@ mod tests {
         json!({
             "stage": "ResponseComplete", "requestURI": "/api/v1/pods",
             "objectRef": {"resource": "pods", "namespace": namespace, "name": "x"},
+            "annotations": {"authorization.k8s.io/decision": "allow"},
             "responseStatus": {"code": 403, "message": "pods \"x\" is forbidden: ValidatingAdmissionPolicy \
                 'palisade-tools-pods' with binding 'b' denied request: 1 violation of ToolSecurityProfile tools: [privileged] y"},
         })

@@ -10,7 +10,7 @@ use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value as Json, json};
 
 use crate::{
-    events::{Action, Event, Finding},
+    events::{Action, Event, Finding, Findings},
     output,
     report::harmless,
 };
@@ -46,6 +46,8 @@ pub struct Summary {
     dry_runs: u64,
     /// What other policies denied.
     others: u64,
+    /// What looks like an answer of a policy, and does not say that authorization allowed the request.
+    undecided: u64,
     requests: BTreeMap<(String, Action), u64>,
     checks: BTreeMap<(String, Action, String), Check>,
     /// How many namespaces the checks have, together.
@@ -107,7 +109,8 @@ impl Summary {
         self.events += 1;
         self.from = [self.from, at].into_iter().flatten().min();
         self.to = self.to.max(at);
-        let (findings, others) = event.findings();
+        let Findings { of_profiles: findings, of_others: others, undecided } = event.findings();
+        self.undecided += u64::from(undecided);
         if event.is_dry_run() {
             self.dry_runs += u64::from(!findings.is_empty());
             return;
@@ -197,6 +200,11 @@ impl Summary {
         for (count, what) in [
             (self.dry_runs, "requests that a profile denied were dry runs, and are not counted"),
             (self.others, "requests were denied by other admission policies"),
+            (
+                self.undecided,
+                "events look like answers of a policy and are not counted: they have no annotation \
+                 authorization.k8s.io/decision, which API servers write to all requests that get to policies",
+            ),
         ] {
             if count > 0 {
                 let _ = writeln!(text, "\n{count} {what}");
@@ -236,7 +244,7 @@ impl Summary {
             .collect();
         json!({
             "events": self.events, "from": self.from, "to": self.to, "dryRuns": self.dry_runs,
-            "deniedByOtherPolicies": self.others, "totals": totals, "checks": checks,
+            "deniedByOtherPolicies": self.others, "withoutDecision": self.undecided, "totals": totals, "checks": checks,
             "namespaces": named(&self.namespaces, "namespace"), "workloads": named(&self.workloads, "workload"),
         })
     }
@@ -254,12 +262,12 @@ mod tests {
     use serde::Deserialize as _;
 
     use super::*;
-    use crate::events::FAILURE;
+    use crate::events::{DECISION, FAILURE};
 
     fn denied(namespace: &str, checks: &str, uri: &str) -> Json {
         json!({
             "stage": "ResponseComplete", "requestURI": uri, "requestReceivedTimestamp": "2026-01-02T00:00:00.123456Z",
-            "objectRef": {"resource": "pods", "namespace": namespace},
+            "objectRef": {"resource": "pods", "namespace": namespace}, "annotations": {DECISION: "allow"},
             "requestObject": {"metadata": {"ownerReferences": [{"kind": "ReplicaSet", "name": "web-1", "controller": true}]}},
             "responseStatus": {"code": 403, "message": format!(
                 "pods \"x\" is forbidden: ValidatingAdmissionPolicy 'palisade-tools-pods' with binding 'palisade-tools-pods' \
@@ -286,11 +294,12 @@ mod tests {
             denied("b", "[privileged] container \"a\"", "/api/v1/namespaces/b/pods"),
             denied("palisade-probe", "[privileged] x", "/api/v1/namespaces/palisade-probe/pods?dryRun=All"),
             json!({"stage": "ResponseComplete", "objectRef": {"resource": "pods", "namespace": "a", "name": "p"},
-                "annotations": {FAILURE: noted.to_string()}, "requestReceivedTimestamp": "2026-01-01T00:00:00Z"}),
-            json!({"stage": "ResponseComplete", "annotations": {FAILURE: foreign.to_string()}}),
+                "annotations": {FAILURE: noted.to_string(), DECISION: "allow"}, "requestReceivedTimestamp": "2026-01-01T00:00:00Z"}),
+            json!({"stage": "ResponseComplete", "annotations": {FAILURE: foreign.to_string(), DECISION: "allow"}}),
             json!({"stage": "RequestReceived"}),
-            json!({"stage": "ResponseComplete", "responseStatus": {"code": 422,
-                "message": "pods \"x\" is forbidden: ValidatingAdmissionPolicy 'theirs' with binding 'b' denied request: no"}}),
+            json!({"stage": "ResponseComplete", "objectRef": {"resource": "pods"}, "annotations": {DECISION: "allow"},
+                "responseStatus": {"code": 422, "message":
+                    "pods \"x\" is forbidden: ValidatingAdmissionPolicy 'theirs' with binding 'b' denied request: no"}}),
         ]
     }
 
@@ -321,6 +330,37 @@ and 2 more
         let all = summary(&events(), &Filter::default());
         assert_eq!(all.table(1), expected);
         assert_eq!(all.json(5)["workloads"][2]["workload"], "a pods/p");
+    }
+
+    /// The request that forges a denial in kube-system: nobody needs a right to send it.
+    #[test]
+    fn an_answer_of_authorization_that_quotes_a_denial_is_not_counted() {
+        let name = "x\" is forbidden: ValidatingAdmissionPolicy 'palisade-live-pods' with binding 'palisade-live-pods' denied \
+                    request: 1 violation of ToolSecurityProfile live: [privileged] container \"app\": y";
+        let forged = |decision: &Json| {
+            json!({
+                "kind": "Event", "apiVersion": "audit.k8s.io/v1", "level": "Metadata", "auditID": "1",
+                "stage": "ResponseComplete", "requestURI": "/x", "verb": "update", "user": {"username": "nobody"},
+                "objectRef": {"resource": "pods", "namespace": "kube-system", "name": name, "apiVersion": "v1"},
+                "annotations": decision, "requestReceivedTimestamp": "2026-11-24T00:00:00.000000Z",
+                "responseStatus": {"status": "Failure", "reason": "Forbidden", "code": 403, "message": format!(
+                    "pods {name:?} is forbidden: User \"nobody\" cannot update resource \"pods\" in API group \"\" in the \
+                     namespace \"kube-system\""
+                )},
+            })
+        };
+        for decision in [json!({DECISION: "forbid"}), json!({DECISION: "allow"}), json!({})] {
+            let all = summary(&[forged(&decision)], &Filter::default());
+            let text = all.table(9);
+            assert!(text.contains("no profile denied or reported any"), "{decision}: {text}");
+            assert!(all.others == 0 && all.undecided == 0, "{decision}: {text}");
+        }
+        let mut real = denied("a", "[privileged] x", "/x");
+        real["annotations"] = json!({});
+        let all = summary(&[real], &Filter::default());
+        let text = all.table(9);
+        assert!(text.contains("\n1 events look like answers of a policy and are not counted"), "{text}");
+        assert!(text.contains("no profile") && all.json(9)["withoutDecision"] == 1, "{text}");
     }
 
     #[test]

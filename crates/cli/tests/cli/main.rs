@@ -1,6 +1,7 @@
 //! The binary, as its users meet it: a module for a command. They are one test binary, which is linked once.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "a test that cannot set itself up may panic")]
 
+mod audit;
 mod check;
 mod ci;
 mod color;

@@ -176,6 +176,7 @@ fn event(verb: &str, object: &Json, code: u16, more: &Json) -> String {
         "user": {"username": "jane", "groups": ["system:authenticated"]},
         "objectRef": {"resource": "pods", "namespace": "tool-a", "apiVersion": "v1", "name": "p"},
         "requestObject": object, "responseStatus": {"code": code}, "requestReceivedTimestamp": "2026-01-01T00:00:00Z",
+        "annotations": {"authorization.k8s.io/decision": "allow"},
     });
     event.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     event.to_string()

@@ -1,0 +1,201 @@
+//! What the texts of a setting mean, and so which values a parameter in them must not have. A value comes from whoever may
+//! change a namespace. It must not widen what the rest of the text says: `/data/$tool` is one directory below `/data`, and
+//! with the value `.` it would be `/data` itself.
+
+/// What a text of a setting is compared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Meaning {
+    /// A word. A field of a pod is equal to it or not, so that no value means more than itself.
+    Word,
+    /// A path on a node. It stands for all paths below it.
+    Path,
+    /// A profile of seccomp or AppArmor on a node: a file below the kubelet's directory, or the name of a loaded profile.
+    Profile,
+    /// A registry, or a path in one. It stands for all images below it.
+    Registry,
+    /// A name that may end in `*`, which stands for any rest.
+    Pattern,
+    /// An SELinux level: `s0:c1,c2`. Signs in it make ranges and sets.
+    SeLinuxLevel,
+}
+
+/// Where in a text a parameter is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Place {
+    /// The parameter is the whole text.
+    Whole,
+    /// The text begins with the parameter. A slash follows, unless it is a path.
+    Begin,
+    /// The parameter is somewhere else in the text.
+    Within,
+}
+
+/// The use of a parameter in a text of a setting.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Use {
+    /// The path of the text: `spec.volumes.hostPaths[0].pathPrefix`.
+    pub path: String,
+    /// What the text means.
+    pub meaning: Meaning,
+    /// Where in it the parameter is.
+    pub place: Place,
+}
+
+/// Who wrote a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Author {
+    /// Whoever wrote the profile: a default or an override.
+    Profile,
+    /// Whoever may change the namespace: an annotation, a label or its name.
+    Namespace,
+}
+
+impl Use {
+    /// What a value has to be here, if this one is not.
+    pub fn refusal(&self, value: &str, author: Author) -> Option<&'static str> {
+        let (fits, allowed) = self.asks(value, author);
+        (!fits).then_some(allowed)
+    }
+
+    /// Whether the value fits, and what fits.
+    fn asks(&self, value: &str, author: Author) -> (bool, &'static str) {
+        let by_profile = author == Author::Profile;
+        match (self.meaning, self.place) {
+            (Meaning::Word, _) => (true, ""),
+            (Meaning::Path, Place::Whole) => (
+                // All of the node: only the profile can say so.
+                is_absolute(value.strip_suffix('/').filter(|rest| !rest.is_empty()).unwrap_or(value))
+                    || (by_profile && value == "/"),
+                "an absolute path other than /, without . and .. and without white space",
+            ),
+            (Meaning::Path, Place::Begin) => {
+                (is_absolute(value), "an absolute path without a slash at its end, without . and .. and white space")
+            }
+            (Meaning::Path, Place::Within) | (Meaning::Profile, Place::Begin | Place::Within) => {
+                (is_segment(value), "the name of one file or directory: no slash, no white space, not . and not ..")
+            }
+            (Meaning::Profile, Place::Whole) => (
+                value.strip_prefix('/').unwrap_or(value).split('/').all(is_segment),
+                "a path or name without . and .., without a slash at its end, and without white space",
+            ),
+            (Meaning::Registry, Place::Whole | Place::Begin) => {
+                (value.split('/').all(is_of_registry), "a registry, or a path in one: host[:port][/path]")
+            }
+            (Meaning::Registry, Place::Within) => {
+                (is_inner(value), "letters, digits, and in between also dots, hyphens and underscores")
+            }
+            (Meaning::Pattern, _) => (
+                value.chars().all(is_visible) && (by_profile || !value.contains('*')),
+                "a name without * and without white space",
+            ),
+            (Meaning::SeLinuxLevel, Place::Whole) => (value.chars().all(is_visible), "a level without white space"),
+            (Meaning::SeLinuxLevel, Place::Begin | Place::Within) => {
+                (value.chars().all(|c| c.is_ascii_alphanumeric()), "letters and digits")
+            }
+        }
+    }
+}
+
+fn is_visible(c: char) -> bool {
+    !c.is_whitespace() && !c.is_control()
+}
+
+/// Whether it is the name of one file or directory, also on nodes with Windows.
+fn is_segment(value: &str) -> bool {
+    !matches!(value, "" | "." | "..") && value.chars().all(|c| is_visible(c) && !matches!(c, '/' | '\\'))
+}
+
+fn is_absolute(value: &str) -> bool {
+    value.strip_prefix('/').is_some_and(|rest| rest.split('/').all(is_segment))
+}
+
+/// Whether it may be between two slashes of a registry with a path: also a port, a tag, or an address of IPv6.
+fn is_of_registry(value: &str) -> bool {
+    let sign = |c| matches!(c, '.' | '_' | '-' | ':' | '@' | '[' | ']');
+    is_segment(value) && value.chars().all(|c| c.is_ascii_alphanumeric() || sign(c))
+}
+
+/// Whether it may stand beside other text in a part of a reference: it then begins and ends no part, host or tag.
+fn is_inner(value: &str) -> bool {
+    let ends = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
+    let mut chars = value.chars();
+    ends(value.chars().next())
+        && ends(chars.next_back())
+        && value.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The values that fit, of all that someone could write.
+    fn fitting(meaning: Meaning, place: Place, author: Author) -> Vec<&'static str> {
+        let all = [
+            "",
+            ".",
+            "..",
+            "...",
+            "/",
+            "//",
+            "*",
+            "a",
+            "a*",
+            "a.b",
+            "a/b",
+            "/a/b",
+            "/a/",
+            "/a/./b",
+            "/a/../b",
+            "/a//b",
+            "a\\b",
+            "a b",
+            "a\tb",
+            "a\nb",
+            "a\u{0}",
+            "\u{a0}",
+            "-a",
+            ".a",
+            "a:1",
+            "a@b",
+            "a,b",
+            "r.example:1/a",
+            "r.example/",
+            "https://r.example",
+            "0.c9",
+        ];
+        let of = Use { path: "p".to_owned(), meaning, place };
+        all.into_iter().filter(|value| of.refusal(value, author).is_none()).collect()
+    }
+
+    #[test]
+    fn values_that_would_widen_a_text_do_not_fit() {
+        let by_namespace = |meaning, place| fitting(meaning, place, Author::Namespace);
+        let segments = ["...", "*", "a", "a*", "a.b", "-a", ".a", "a:1", "a@b", "a,b", "0.c9"];
+        assert_eq!(by_namespace(Meaning::Path, Place::Whole), ["/a/b", "/a/"]);
+        assert_eq!(by_namespace(Meaning::Path, Place::Begin), ["/a/b"]);
+        for (meaning, place) in
+            [(Meaning::Path, Place::Within), (Meaning::Profile, Place::Begin), (Meaning::Profile, Place::Within)]
+        {
+            assert_eq!(by_namespace(meaning, place), segments);
+        }
+        let profiles = by_namespace(Meaning::Profile, Place::Whole);
+        assert!(segments.iter().chain(&["a/b", "/a/b", "r.example:1/a"]).all(|one| profiles.contains(one)));
+        assert_eq!(profiles.len(), segments.len() + 3);
+        let registries = ["...", "a", "a.b", "a/b", "-a", ".a", "a:1", "a@b", "r.example:1/a", "0.c9"];
+        assert_eq!(by_namespace(Meaning::Registry, Place::Whole), registries);
+        assert_eq!(by_namespace(Meaning::Registry, Place::Begin), registries);
+        assert_eq!(by_namespace(Meaning::Registry, Place::Within), ["a", "a.b", "0.c9"]);
+        assert_eq!(by_namespace(Meaning::SeLinuxLevel, Place::Within), ["", "a"]);
+        assert!(by_namespace(Meaning::Pattern, Place::Whole).iter().all(|value| !value.contains(['*', ' ', '\n'])));
+        assert_eq!(by_namespace(Meaning::Word, Place::Within).len(), 31);
+    }
+
+    #[test]
+    fn only_a_profile_can_name_the_root_or_a_pattern() {
+        assert_eq!(fitting(Meaning::Path, Place::Whole, Author::Profile), ["/", "/a/b", "/a/"]);
+        assert!(fitting(Meaning::Pattern, Place::Whole, Author::Profile).contains(&"a*"));
+        for (meaning, place) in [(Meaning::Path, Place::Within), (Meaning::Registry, Place::Whole)] {
+            assert_eq!(fitting(meaning, place, Author::Profile), fitting(meaning, place, Author::Namespace));
+        }
+    }
+}
