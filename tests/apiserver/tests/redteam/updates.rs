@@ -140,11 +140,7 @@ fn by_metadata(namespace: &str) -> Vec<Attack> {
         "spec": {"containers": [{"name": "main", "image": "evil.example/x"}]},
     });
     vec![
-        patch(
-            "the annotation of AppArmor on a pod that runs",
-            annotated(unconfined, "unconfined"),
-            Expect::check("appArmorProfile"),
-        ),
+        patch("the annotation of AppArmor on a pod that runs", annotated(unconfined, "unconfined"), Expect::Refused),
         patch("the annotation of mirror pods", annotated("kubernetes.io/config.mirror", "x"), Expect::Refused),
         patch("a label of Palisade", json!({"labels": {"toolsecurity.dev/profile": "none"}}), Expect::Admitted),
         Attack::new(
