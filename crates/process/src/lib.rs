@@ -27,7 +27,7 @@ pub use log::LogOptions;
 pub use metrics::{about_process, text};
 pub use retry::{delay, watch_backoff};
 pub use server::{BodyError, GRACE, HttpMetrics, HttpServer, Limits, Share};
-pub use stack::{NoResult, on_large_stack};
+pub use stack::{NoResult, STACK, on_large_stack};
 pub use supervisor::{Supervisor, TaskFailure};
 pub use traces::TraceOptions;
 

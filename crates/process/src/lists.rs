@@ -199,3 +199,98 @@ pub async fn all_metadata<K: Resource + Clone + DeserializeOwned + std::fmt::Deb
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{convert::Infallible, sync::atomic::{AtomicUsize, Ordering}};
+
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use serde_json::json;
+    use tower::service_fn;
+
+    use super::*;
+
+    /// An API server that has objects of these sizes, and what it was asked.
+    #[derive(Default)]
+    struct Server {
+        sizes: Vec<usize>,
+        /// The sizes of its answers that could be sent to the end, and how many there were.
+        largest: AtomicUsize,
+        answers: AtomicUsize,
+    }
+
+    impl Server {
+        fn client(sizes: Vec<usize>) -> (Arc<Self>, Client) {
+            let server = Arc::new(Self { sizes, ..Self::default() });
+            let own = Arc::clone(&server);
+            let service = service_fn(move |request: Request<Body>| {
+                let answer = own.answer(request.uri().query().unwrap_or_default());
+                async move { Ok::<_, Infallible>(Response::new(Body::from(answer.into_bytes()))) }
+            });
+            (server, bounded(Client::new(service, "default")))
+        }
+
+        fn answer(&self, query: &str) -> String {
+            let value = |name: &str| query.split('&').find_map(|pair| pair.strip_prefix(name)?.parse::<usize>().ok());
+            let (from, limit) = (value("continue=").unwrap_or_default(), value("limit=").unwrap_or(usize::MAX));
+            let to = from.saturating_add(limit).min(self.sizes.len());
+            let item = |index: usize| {
+                json!({"metadata": {"name": format!("c{index}")}, "data": {"x": "x".repeat(self.sizes[index])}})
+            };
+            let token = if to < self.sizes.len() { to.to_string() } else { String::new() };
+            let items: Vec<_> = (from..to).map(item).collect();
+            let text = json!({"metadata": {"continue": token}, "items": items}).to_string();
+            self.answers.fetch_add(1, Ordering::Relaxed);
+            if text.len() <= MOST {
+                self.largest.fetch_max(text.len(), Ordering::Relaxed);
+            }
+            text
+        }
+    }
+
+    async fn names(client: &Client) -> kube::Result<Vec<String>> {
+        let api: Api<ConfigMap> = Api::default_namespaced(client.clone());
+        let found = all(&api, &ListParams::default()).await?;
+        Ok(found.into_iter().filter_map(|one| one.metadata.name).collect())
+    }
+
+    #[tokio::test]
+    async fn each_object_is_listed_once_however_large_others_are() {
+        let small = vec![500; 3000];
+        let large = vec![900_000; 40];
+        for (sizes, most) in [
+            (small.clone(), 20),
+            (large.clone(), 60),
+            // Large ones after many small ones: the page that would have been too large is not read.
+            ([small.clone(), large.clone(), small].concat(), 120),
+            (vec![3 << 20; 5], 15),
+            (vec![], 1),
+        ] {
+            let expected: Vec<_> = (0..sizes.len()).map(|index| format!("c{index}")).collect();
+            let (server, client) = Server::client(sizes);
+            assert_eq!(names(&client).await.expect("a list"), expected);
+            let answers = server.answers.load(Ordering::Relaxed);
+            assert!(answers <= most, "{answers} answers for {} objects", expected.len());
+            assert!(server.largest.load(Ordering::Relaxed) <= MOST);
+        }
+    }
+
+    #[tokio::test]
+    async fn an_answer_without_end_is_not_read() {
+        let (_, client) = Server::client(vec![LONGEST + 1]);
+        let error = names(&client).await.expect_err("too long");
+        assert!(error.to_string().contains("longer than 32 MiB"), "{error}");
+    }
+
+    #[test]
+    fn only_the_limit_of_a_request_changes() {
+        let mut request = Request::new(Body::empty());
+        *request.uri_mut() = "/api/v1/pods?a=b&limit=500&continue=x".parse().expect("a URI");
+        request.headers_mut().insert("accept", "application/json".parse().expect("a header"));
+        request.extensions_mut().insert("list");
+        let same = with_limit(&request, 3).expect("a request");
+        assert_eq!(same.uri(), "/api/v1/pods?limit=3&a=b&continue=x");
+        assert_eq!(same.headers(), request.headers());
+        assert_eq!(same.extensions().get::<&str>(), Some(&"list"));
+    }
+}

@@ -9,7 +9,7 @@ use std::{
 };
 
 /// The size of the stack. Only pages that are touched take memory.
-const STACK: usize = 256 << 20;
+pub const STACK: usize = 256 << 20;
 
 /// Why there is no result.
 #[derive(Debug, thiserror::Error)]
