@@ -42,12 +42,7 @@ pub async fn verdict(checks: &Semaphore, observed: &ObservedProfile, state: &mut
     verdict_by(checks, observed, state, compile_and_check).await
 }
 
-async fn verdict_by(
-    checks: &Semaphore,
-    observed: &ObservedProfile,
-    state: &mut CompileState,
-    check: Check,
-) -> Verdict {
+async fn verdict_by(checks: &Semaphore, observed: &ObservedProfile, state: &mut CompileState, check: Check) -> Verdict {
     let generation = observed.meta.generation.unwrap_or_default();
     if let Some((checked, verdict)) = &state.verdict
         && *checked == generation

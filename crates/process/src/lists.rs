@@ -202,7 +202,10 @@ pub async fn all_metadata<K: Resource + Clone + DeserializeOwned + std::fmt::Deb
 
 #[cfg(test)]
 mod tests {
-    use std::{convert::Infallible, sync::atomic::{AtomicUsize, Ordering}};
+    use std::{
+        convert::Infallible,
+        sync::atomic::{AtomicUsize, Ordering},
+    };
 
     use k8s_openapi::api::core::v1::ConfigMap;
     use serde_json::json;
@@ -234,9 +237,7 @@ mod tests {
             let value = |name: &str| query.split('&').find_map(|pair| pair.strip_prefix(name)?.parse::<usize>().ok());
             let (from, limit) = (value("continue=").unwrap_or_default(), value("limit=").unwrap_or(usize::MAX));
             let to = from.saturating_add(limit).min(self.sizes.len());
-            let item = |index: usize| {
-                json!({"metadata": {"name": format!("c{index}")}, "data": {"x": "x".repeat(self.sizes[index])}})
-            };
+            let item = |index: usize| json!({"metadata": {"name": format!("c{index}")}, "data": {"x": "x".repeat(self.sizes[index])}});
             let token = if to < self.sizes.len() { to.to_string() } else { String::new() };
             let items: Vec<_> = (from..to).map(item).collect();
             let text = json!({"metadata": {"continue": token}, "items": items}).to_string();

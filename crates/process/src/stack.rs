@@ -49,7 +49,11 @@ mod tests {
     /// Each call takes a kilobyte at least.
     fn deep(depth: usize) -> usize {
         let frame = std::hint::black_box([depth as u8; 1024]);
-        if depth == 0 { usize::from(frame[0]) } else { deep(depth - 1) + usize::from(std::hint::black_box(frame)[7] > 0) }
+        if depth == 0 {
+            usize::from(frame[0])
+        } else {
+            deep(depth - 1) + usize::from(std::hint::black_box(frame)[7] > 0)
+        }
     }
 
     #[test]
@@ -60,14 +64,26 @@ mod tests {
 
     #[test]
     fn a_panic_is_an_answer() {
-        for (work, expected) in [
-            (Box::new(|| panic!("a mistake in {}", "x")) as Box<dyn FnOnce() + Send>, "a mistake in x"),
-            (Box::new(|| panic!("plain")), "plain"),
-            (Box::new(|| std::panic::panic_any(7)), "a panic without a message"),
-        ] {
-            let error = on_large_stack(work).expect_err("a panic");
-            assert_eq!(error.to_string(), format!("a bug in Palisade: {expected}"));
-        }
+        let messages = [
+            on_large_stack(|| {
+                if true {
+                    panic!("a mistake in {}", "x")
+                }
+            }),
+            on_large_stack(|| {
+                if true {
+                    panic!("plain")
+                }
+            }),
+            on_large_stack(|| {
+                if true {
+                    std::panic::panic_any(7)
+                }
+            }),
+        ]
+        .map(|result| result.expect_err("a panic").to_string());
+        let expected = ["a mistake in x", "plain", "a panic without a message"];
+        assert_eq!(messages, expected.map(|what| format!("a bug in Palisade: {what}")));
     }
 
     #[test]

@@ -25,7 +25,8 @@ pub fn peak_of(pid: u32) -> Result<u64> {
 
 fn of_status(pid: u32, field: &str) -> Result<u64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
-    let line = status.lines().find_map(|line| line.strip_prefix(field)).ok_or_else(|| format!("no {field} in status"))?;
+    let line =
+        status.lines().find_map(|line| line.strip_prefix(field)).ok_or_else(|| format!("no {field} in status"))?;
     Ok(line.trim().trim_end_matches("kB").trim().parse::<u64>()? * 1024)
 }
 

@@ -104,9 +104,13 @@ pub(crate) async fn large_objects_of_a_tenant_do_not_exhaust_memory(cluster: &mu
     let mib = |bytes: u64| bytes >> 20;
     println!(
         "{count} objects of 0.9 MB: peak of the scan {} MiB, of the rollout {} MiB, of dump {} MiB, of report --live {} MiB",
-        mib(scanned), mib(judged), mib(dumped), mib(reported)
+        mib(scanned),
+        mib(judged),
+        mib(dumped),
+        mib(reported)
     );
-    for (what, peak) in [("the scan", scanned), ("the rollout", judged), ("dump", dumped), ("report --live", reported)] {
+    for (what, peak) in [("the scan", scanned), ("the rollout", judged), ("dump", dumped), ("report --live", reported)]
+    {
         ensure!(peak > 0 && peak < LIMIT, "{what} took {} MiB", mib(peak));
     }
     cluster.kubectl(&["delete", "podtemplates", "--all", "-n", test])?;

@@ -263,7 +263,8 @@ pub(crate) async fn a_profile_that_is_being_deleted_is_not_reported_as_enforced(
     let address = cluster.controller.as_ref().map(|running| running.addr).ok_or("no controller")?;
     let metrics = plain_get(address, "/metrics").await?;
     for (type_, status, value) in [("Enforced", "True", 0), ("Ready", "True", 0), ("Enforced", "False", 1)] {
-        let line = format!("palisade_profile_condition{{profile=\"{test}\",type=\"{type_}\",status=\"{status}\"}} {value}");
+        let line =
+            format!("palisade_profile_condition{{profile=\"{test}\",type=\"{type_}\",status=\"{status}\"}} {value}");
         ensure!(metrics.contains(&line), "no {line} in {metrics}");
     }
 
@@ -301,7 +302,9 @@ pub(crate) async fn labels_of_the_installation_come_back_after_a_probe(cluster: 
     };
     let before = labels().await?;
     ensure!(before[label] == "palisade", "{before}");
-    cluster.create_namespace(test, &json!({label: test, "tenancy": test}), &json!({"toolforge.org/uid": UID.to_string()})).await?;
+    cluster
+        .create_namespace(test, &json!({label: test, "tenancy": test}), &json!({"toolforge.org/uid": UID.to_string()}))
+        .await?;
     let mut profile = Cluster::small_profile(test);
     profile["spec"]["namespaceSelector"]["matchLabels"][label] = test.into();
     cluster.enforce(&profile).await?;

@@ -32,7 +32,10 @@ impl Relabelling {
             let wish = wanted.get(key);
             if owners.others && wish.is_some_and(|wish| wish != value) {
                 next.applied.insert(kept(key), value.clone());
-            } else if owners.probe && !owners.others && let Some(former) = labels.get(&kept(key)) {
+            } else if owners.probe
+                && !owners.others
+                && let Some(former) = labels.get(&kept(key))
+            {
                 if wish.is_some() {
                     next.applied.insert(kept(key), former.clone());
                 } else {
