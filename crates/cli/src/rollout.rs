@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::{
     Api, Client, ResourceExt as _,
     api::{ListParams, Patch, PatchParams},
-    core::PartialObjectMeta,
+    core::ObjectMeta,
 };
 use palisade_api::{HELD_BY_VIOLATIONS, RolloutStatus, Stage, ToolSecurityProfile, names};
 use palisade_process::lists;
