@@ -37,7 +37,8 @@ pub enum Reason {
     /// Accepted is false: the API server rejects the compiled objects. What was enforced before stays. The controller
     /// tries again.
     RefusedByApiServer,
-    /// Accepted is unknown: the check panicked, which is a bug in Palisade. The controller tries again.
+    /// Accepted is false: a bug in Palisade keeps the profile from being compiled. What was enforced before stays. The
+    /// controller tries again.
     InternalError,
     /// Programmed: true.
     Programmed,
@@ -69,6 +70,9 @@ pub enum Reason {
     NothingRestricted,
     /// Enforced is false: the API server does not yet have what the profile compiles to.
     NotProgrammed,
+    /// Accepted, Programmed and Enforced are false: the profile is being deleted, and the controller removes what it
+    /// generated for it.
+    Deleting,
     /// `RolledOut`: true.
     Completed,
     /// `RolledOut` is false: namespaces are promoted, or a soak time passes.
@@ -179,7 +183,7 @@ impl Reason {
             | Self::NothingRestricted
             | Self::Completed
             | Self::Paused => Outcome::Current,
-            Self::Pending | Self::NotProgrammed | Self::InProgress => Outcome::InProgress,
+            Self::Pending | Self::NotProgrammed | Self::Deleting | Self::InProgress => Outcome::InProgress,
             Self::InternalError | Self::ApplyFailed | Self::ProbeFailed | Self::RolloutFailed => Outcome::Retrying,
             Self::InvalidSpec
             | Self::CheckFailed

@@ -51,6 +51,8 @@ pub mod field_manager {
     pub const FINALIZER: &str = "palisade-controller/finalizer";
     /// For the labels of the probe namespace.
     pub const PROBE: &str = "palisade-controller/probe";
+    /// For the labels of the installation on the probe namespace that get their values back after a probe.
+    pub const INSTALLED: &str = "palisade-controller/installed";
     /// For the stages of namespaces that a rollout promotes.
     pub const ROLLOUT: &str = "palisade-controller/rollout";
     /// For the state of exceptions.

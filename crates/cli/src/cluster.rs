@@ -6,6 +6,7 @@ use kube::{
     Client, Config,
     config::{KubeConfigOptions, Kubeconfig},
 };
+use palisade_process::lists::bounded;
 
 use crate::report::{Failure, Problem};
 
@@ -47,7 +48,7 @@ impl ClusterArgs {
                 let problem = Problem::new(format!("no cluster to ask: {error}"));
                 Failure::CouldNotRun(vec![problem.help("--kubeconfig and --context choose one, as for kubectl")])
             })?;
-            ask(client).await
+            ask(bounded(client)).await
         })
     }
 

@@ -14,6 +14,7 @@ use palisade_objects::{
     json::set,
     workload::{WORKLOADS, Workload},
 };
+use palisade_process::lists;
 use serde::de::DeserializeOwned;
 use serde_json::{Value as Json, json};
 
@@ -24,7 +25,7 @@ use crate::{
     report::{self, Failure},
 };
 
-/// How many objects one request lists.
+/// How many objects one request lists at most: fewer, where they are large.
 const PAGE: u32 = 500;
 
 /// A kind of objects, by `apiVersion`, kind and plural name.
@@ -190,11 +191,11 @@ pub async fn tenants(client: &Client, names: &BTreeSet<String>) -> Result<Vec<Te
         let found = Api::<Namespace>::all(client.clone()).get_opt(name).await;
         let found = found.map_err(|error| failed(&format!("cannot read namespace {name}"), &error));
         let exceptions = Api::<ToolSecurityException>::namespaced(client.clone(), name);
-        let list = exceptions.list(&ListParams::default()).await;
+        let list = lists::all(&exceptions, &ListParams::default()).await;
         let list = list.map_err(|error| failed(&format!("cannot read the exceptions in namespace {name}"), &error));
         let (found, list) = report::both(found, list)?;
         let Some(mut tenant) = found.and_then(|found| namespaces::seen(name.clone(), found.metadata)) else { continue };
-        for exception in list.items {
+        for exception in list {
             let request = Request::from(&exception);
             tenant.requests.push((exception.metadata.name.unwrap_or_default(), request));
         }

@@ -2,6 +2,15 @@
 
 use std::process::ExitCode;
 
+use palisade_process::on_large_stack;
+
 fn main() -> ExitCode {
-    ExitCode::from(palisade_cli::run(std::env::args_os()))
+    // What is compiled and judged is in files of others: none of them may end the process without a message.
+    match on_large_stack(|| palisade_cli::run(std::env::args_os())) {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::from(2)
+        }
+    }
 }

@@ -7,6 +7,7 @@ use palisade_api::{Diagnostic, ToolSecurityParams, ToolSecurityProfile, conditio
 use palisade_cel::Minor;
 use palisade_compiler::{ChangedBy, Compiled, Mutation};
 use palisade_gate::Checked;
+use palisade_process::on_large_stack;
 use serde_json::Value as Json;
 
 use crate::{
@@ -124,10 +125,11 @@ pub fn known(all: impl IntoIterator<Item = (String, Result<Accepted, Vec<Problem
 
 /// Compiles and checks a profile; `located` makes a problem of a mistake at a place in it.
 fn checked(profile: ToolSecurityProfile, located: &dyn Fn(&Diagnostic) -> Problem) -> Result<Accepted, Vec<Problem>> {
-    let compiled = palisade_compiler::compile(&profile)
+    let compiled = guarded(|| palisade_compiler::compile(&profile))
+        .map_err(|problem| vec![problem])?
         .map_err(|diagnostics| diagnostics.iter().map(located).collect::<Vec<_>>())?;
     let bundle = compiled.bundle.clone();
-    match palisade_gate::check(compiled) {
+    match guarded(|| palisade_gate::check(compiled)).map_err(|problem| vec![problem])? {
         Ok(checked) => Ok(Accepted { profile, checked }),
         Err(rejected) => Err(rejected
             .diagnostics
@@ -143,6 +145,14 @@ fn checked(profile: ToolSecurityProfile, located: &dyn Fn(&Diagnostic) -> Proble
             })
             .collect()),
     }
+}
+
+/// Compiles or checks a profile. What that comes to is an answer, also if it panics: one profile of many is no reason to end.
+pub fn guarded<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, Problem> {
+    on_large_stack(work).map_err(|error| {
+        let problem = Problem::new(format!("the profile could not be compiled: {error}"));
+        problem.help("change or remove what was edited last, and please report it")
+    })
 }
 
 fn problem(diagnostic: &Diagnostic) -> Problem {

@@ -6,6 +6,7 @@ use palisade_api::{
     ToolSecurityProfile, ToolSecurityProfileSpec, names,
     revision::{Revision, by_age},
 };
+use palisade_process::lists;
 use serde_json::Value as Json;
 
 use crate::{
@@ -45,11 +46,11 @@ impl History {
         };
         let revisions = Api::<ControllerRevision>::namespaced(client.clone(), names::OPERATOR_NAMESPACE);
         let of_profile = ListParams::default().labels(&format!("{}={name}", names::PROFILE_LABEL));
-        let found = revisions.list(&of_profile).await;
+        let found = lists::all(&revisions, &of_profile).await;
         let found = found.map_err(|error| {
             failed(&format!("cannot read the revisions in namespace {}", names::OPERATOR_NAMESPACE), &error)
         })?;
-        Ok(Self::of(profile, found.items))
+        Ok(Self::of(profile, found))
     }
 
     /// Of these objects, without those of an earlier profile with the same name, and without damaged ones.

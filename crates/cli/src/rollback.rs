@@ -7,6 +7,7 @@ use crate::{
     cluster::{ClusterArgs, could_not_run, failed},
     diff::{self, CONTEXT},
     output,
+    profiles::guarded,
     report::{self, Failure, Problem},
     revisions::{self, History, Recorded},
 };
@@ -92,9 +93,13 @@ fn accepted(name: &str, recorded: &Recorded) -> Result<(), Failure> {
         let message = format!("revision {} of profile {name} is rejected: {why}", recorded.revision.generation);
         Failure::Wrong(vec![Problem::new(message).help("nothing was changed")])
     };
-    let compiled = palisade_compiler::compile(&recorded.revision.profile(name))
-        .map_err(|found| rejected(found.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")))?;
-    palisade_gate::check(compiled).map(drop).map_err(|why| rejected(why.to_string()))
+    let profile = recorded.revision.profile(name);
+    let checked = guarded(|| {
+        let compiled = palisade_compiler::compile(&profile)
+            .map_err(|found| found.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))?;
+        palisade_gate::check(compiled).map(drop).map_err(|why| why.to_string())
+    });
+    checked.map_err(|problem| Failure::Wrong(vec![problem]))?.map_err(rejected)
 }
 
 #[cfg(test)]

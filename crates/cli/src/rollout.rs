@@ -7,9 +7,10 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::{
     Api, Client, ResourceExt as _,
     api::{ListParams, Patch, PatchParams},
-    core::PartialObjectMeta,
+    core::ObjectMeta,
 };
 use palisade_api::{HELD_BY_VIOLATIONS, RolloutStatus, Stage, ToolSecurityProfile, names};
+use palisade_process::lists;
 use serde_json::{Value as Json, json};
 
 use crate::{
@@ -200,12 +201,13 @@ async fn retry(client: &Client, args: &RetryArgs) -> Result<(), Failure> {
     read(client, profile).await?;
     let (api, key) = (Api::<Namespace>::all(client.clone()), names::rollout_annotation(profile));
     let names = if args.namespaces.is_empty() {
-        let list = api.list_metadata(&ListParams::default()).await;
+        let list = lists::all_metadata(&api, &ListParams::default()).await;
         let list = list.map_err(|error| failed("cannot list namespaces", &error))?;
-        let held = |one: &PartialObjectMeta<Namespace>| {
-            one.annotations().get(&key)?.starts_with(HELD_BY_VIOLATIONS).then(|| one.name_any())
+        let held = |one: ObjectMeta| {
+            let annotation = one.annotations?.remove(&key)?;
+            annotation.starts_with(HELD_BY_VIOLATIONS).then_some(one.name).flatten()
         };
-        list.items.iter().filter_map(held).collect()
+        list.into_iter().filter_map(held).collect()
     } else {
         args.namespaces.clone()
     };

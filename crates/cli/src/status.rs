@@ -10,6 +10,7 @@ use clap::ValueEnum;
 use k8s_openapi::jiff::Timestamp;
 use kube::{Api, Client, ResourceExt, api::ListParams};
 use palisade_api::{ToolSecurityProfile, ToolSecurityProfileStatus};
+use palisade_process::lists;
 use serde_json::{Value as Json, json};
 
 use crate::{
@@ -86,8 +87,8 @@ pub fn run(args: &StatusArgs) -> Result<(), Failure> {
 async fn read(client: &Client, names: &[String]) -> Result<(String, Vec<ToolSecurityProfile>), Failure> {
     let version = client.apiserver_version().await.map_err(|error| failed("cannot ask the API server", &error))?;
     let api = Api::<ToolSecurityProfile>::all(client.clone());
-    let list = api.list(&ListParams::default()).await.map_err(|error| failed("cannot list profiles", &error))?;
-    let mut profiles = list.items;
+    let list = lists::all(&api, &ListParams::default()).await;
+    let mut profiles = list.map_err(|error| failed("cannot list profiles", &error))?;
     if let Some(missing) = names.iter().find(|name| profiles.iter().all(|profile| profile.name_any() != **name)) {
         let known: Vec<_> = profiles.iter().map(ResourceExt::name_any).collect();
         let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };

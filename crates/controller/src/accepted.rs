@@ -38,7 +38,7 @@ impl AcceptedProfile {
 /// Why a profile is not accepted.
 #[derive(Debug, PartialEq)]
 pub struct Rejection {
-    /// `InvalidSpec`, `CheckFailed` or `RefusedByApiServer`.
+    /// `InvalidSpec`, `CheckFailed`, `RefusedByApiServer` or `InternalError`.
     pub reason: Reason,
     /// The first diagnostics.
     pub message: String,
@@ -48,6 +48,15 @@ impl Rejection {
     /// A rejection by the compiler or the gate.
     pub fn new(reason: Reason, diagnostics: &[Diagnostic]) -> Self {
         Self { reason, message: text::diagnostics(diagnostics) }
+    }
+
+    /// There is no verdict by the compiler and the gate. Nothing of the profile is applied.
+    pub fn internal(why: &str) -> Self {
+        let message = format!(
+            "the profile could not be compiled: {why}; change or remove what was edited last, and please report it; the \
+             controller tries again every minute"
+        );
+        Self { reason: Reason::InternalError, message: message.chars().take(LONGEST).collect() }
     }
 
     /// A rejection by the API server, which does not accept `what`.

@@ -32,6 +32,9 @@ pub enum ApiError {
     /// A namespace that was taken for one that is gone.
     #[error("the namespace is there, and the watch has not shown it yet")]
     NamespaceNotShown,
+    /// The process ends.
+    #[error("the process ends")]
+    Stopped,
     /// An answer does not say when it was given.
     #[error("the answer has no readable date")]
     NoDate,
@@ -100,6 +103,11 @@ impl ApiError {
     /// The controller has no permission, or a policy of the cluster denies it.
     pub fn is_forbidden(&self) -> bool {
         matches!(self, Self::Refused(status) if status.is_forbidden())
+    }
+
+    /// A `ResourceQuota` has no room for it (`checkRequest` in apiserver `pkg/admission/plugin/resourcequota/controller.go`).
+    pub fn is_quota(&self) -> bool {
+        matches!(self, Self::Refused(status) if status.is_forbidden() && status.message.contains("exceeded quota"))
     }
 
     /// The API server has read the object and rejects it. It would reject it again. A right that is missing says nothing of the

@@ -12,6 +12,7 @@ use kube::{
     core::PartialObjectMeta,
 };
 use palisade_api::{ToolSecurityProfile, ToolSecurityReport, names};
+use palisade_process::lists::{all_metadata, bounded};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
@@ -61,7 +62,7 @@ pub async fn run(
     limit: Duration,
     stop: CancellationToken,
 ) -> Result<(), CleanupError> {
-    let until = Instant::now() + limit;
+    let (client, until) = (bounded(client), Instant::now() + limit);
     let wrong = |what, verb| move |error| CleanupError::Api { what, verb, error };
     if left(&client).await.map_err(wrong("ToolSecurityProfiles", "listed"))?.is_empty() {
         tracing::info!("there are no ToolSecurityProfiles");
@@ -117,10 +118,9 @@ async fn start(client: &Client, options: &Options, stop: &CancellationToken) -> 
 /// The profiles that there are; none where their kind is not known.
 async fn left(client: &Client) -> Result<Vec<ObjectMeta>, ApiError> {
     let api: Api<PartialObjectMeta<ToolSecurityProfile>> = Api::all(client.clone());
-    match call(api.list_metadata(&ListParams::default())).await {
-        Ok(list) => Ok(list.items.into_iter().map(|profile| profile.metadata).collect()),
+    match call(all_metadata(&api, &ListParams::default())).await {
         Err(error) if error.is_not_found() => Ok(Vec::new()),
-        Err(error) => Err(error),
+        found => found,
     }
 }
 
@@ -146,15 +146,17 @@ async fn reports(client: &Client) -> Result<(), CleanupError> {
     let wrong = |verb| move |error| CleanupError::Api { what: "ToolSecurityReports", verb, error };
     let all: Api<PartialObjectMeta<ToolSecurityReport>> = Api::all(client.clone());
     loop {
-        let page = match call(all.list_metadata(&ListParams::default().limit(500))).await {
+        let mut found = match call(all_metadata(&all, &ListParams::default())).await {
             Err(error) if error.is_not_found() => return Ok(()),
-            page => page.map_err(wrong("listed"))?.items,
+            found => found.map_err(wrong("listed"))?,
         };
-        if page.is_empty() {
+        // A tenant can hold its reports with a finalizer. These go when it is removed: nothing waits for that.
+        found.retain(|report| report.deletion_timestamp.is_none());
+        if found.is_empty() {
             return Ok(());
         }
-        for report in page {
-            let ObjectMeta { name: Some(name), namespace: Some(namespace), .. } = report.metadata else { continue };
+        for report in found {
+            let ObjectMeta { name: Some(name), namespace: Some(namespace), .. } = report else { continue };
             let api: Api<ToolSecurityReport> = Api::namespaced(client.clone(), &namespace);
             gone(api.delete(&name, &DeleteParams::default())).await.map_err(wrong("deleted"))?;
         }

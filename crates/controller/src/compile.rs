@@ -2,12 +2,13 @@
 //!
 //! The verdict on a generation is remembered, so a reconcile that a namespace triggers does not compile.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use palisade_api::{ToolSecurityProfile, ToolSecurityProfileSpec, conditions::Reason};
 use palisade_compiler::compile;
 use palisade_gate::check;
-use tokio::sync::Semaphore;
+use palisade_process::on_large_stack;
+use tokio::{sync::Semaphore, time::Instant};
 use tracing::Instrument;
 
 use crate::{
@@ -20,44 +21,40 @@ use crate::{
 pub struct CompileState {
     /// The verdict on a generation.
     verdict: Option<(i64, Verdict)>,
+    /// When it is to be found anew, because a bug or the system is to blame and not the profile.
+    again: Option<Instant>,
 }
 
-/// A check panicked: a bug in Palisade, and no verdict.
-#[derive(Debug, thiserror::Error)]
-#[error("the check of the profile panicked, which is a bug in Palisade: {0}")]
-pub struct CheckPanicked(#[from] tokio::task::JoinError);
+impl CompileState {
+    /// How long until the verdict is to be found anew, if it is.
+    pub fn again_in(&self) -> Option<Duration> {
+        self.again.map(|again| again.saturating_duration_since(Instant::now()))
+    }
+}
 
 type Check = fn(Arc<ToolSecurityProfile>) -> Result<AcceptedProfile, Rejection>;
 
-/// Compiles and checks the profile, once for each generation.
-///
-/// # Errors
-/// The check panicked. The next reconcile tries again.
-pub async fn verdict(
-    checks: &Semaphore,
-    observed: &ObservedProfile,
-    state: &mut CompileState,
-) -> Result<Verdict, CheckPanicked> {
+/// How long a verdict holds that says nothing about the profile.
+const AGAIN: Duration = Duration::from_mins(1);
+
+/// Compiles and checks the profile, once for each generation. A profile that makes that panic is not accepted.
+pub async fn verdict(checks: &Semaphore, observed: &ObservedProfile, state: &mut CompileState) -> Verdict {
     verdict_by(checks, observed, state, compile_and_check).await
 }
 
-async fn verdict_by(
-    checks: &Semaphore,
-    observed: &ObservedProfile,
-    state: &mut CompileState,
-    check: Check,
-) -> Result<Verdict, CheckPanicked> {
+async fn verdict_by(checks: &Semaphore, observed: &ObservedProfile, state: &mut CompileState, check: Check) -> Verdict {
     let generation = observed.meta.generation.unwrap_or_default();
     if let Some((checked, verdict)) = &state.verdict
         && *checked == generation
         && observed.profile.is_ok()
+        && state.again.is_none_or(|again| Instant::now() < again)
     {
-        return Ok(verdict.clone());
+        return verdict.clone();
     }
     let verdict = match &observed.profile {
         Ok(profile) => {
             let span = tracing::debug_span!("compile", profile = observed.meta.name, generation);
-            let checked = on_own_thread(checks, Arc::clone(profile), check).instrument(span).await?;
+            let checked = on_own_thread(checks, Arc::clone(profile), check).instrument(span).await;
             checked.map(Arc::new).map_err(Arc::new)
         }
         Err(error) => {
@@ -65,8 +62,10 @@ async fn verdict_by(
             Err(Arc::new(Rejection { reason: Reason::InvalidSpec, message }))
         }
     };
+    let is_final = !verdict.as_ref().is_err_and(|rejection| rejection.reason == Reason::InternalError);
+    state.again = (!is_final).then(|| Instant::now() + AGAIN);
     state.verdict = Some((generation, verdict.clone()));
-    Ok(verdict)
+    verdict
 }
 
 fn compile_and_check(profile: Arc<ToolSecurityProfile>) -> Result<AcceptedProfile, Rejection> {
@@ -75,37 +74,42 @@ fn compile_and_check(profile: Arc<ToolSecurityProfile>) -> Result<AcceptedProfil
     Ok(AcceptedProfile { profile, compiled })
 }
 
-/// A check takes up to some tenths of a second of a processor.
+/// A check takes up to some tenths of a second of a processor. Whatever a profile makes of it, other profiles and the
+/// process go on.
 async fn on_own_thread(
     checks: &Semaphore,
     profile: Arc<ToolSecurityProfile>,
     check: Check,
-) -> Result<Result<AcceptedProfile, Rejection>, CheckPanicked> {
+) -> Result<AcceptedProfile, Rejection> {
     let _permit = checks.acquire().await;
-    Ok(tokio::task::spawn_blocking(move || check(profile)).await?)
+    let checked = tokio::task::spawn_blocking(move || on_large_stack(move || check(profile)));
+    let why = match checked.await {
+        Ok(Ok(checked)) => return checked,
+        Ok(Err(no_result)) => no_result.to_string(),
+        Err(error) => error.to_string(),
+    };
+    tracing::error!(error = why, "the profile could not be compiled");
+    Err(Rejection::internal(&why))
 }
 
 /// The profile with an earlier spec, if the gate still accepts that.
-///
-/// # Errors
-/// The check panicked.
 pub async fn earlier(
     checks: &Semaphore,
     observed: &ObservedProfile,
     generation: i64,
     spec: ToolSecurityProfileSpec,
-) -> Result<Option<AcceptedProfile>, CheckPanicked> {
+) -> Option<AcceptedProfile> {
     let mut metadata = observed.meta.clone();
     metadata.generation = Some(generation);
     let profile = Arc::new(ToolSecurityProfile { metadata, spec, status: None });
-    Ok(match on_own_thread(checks, profile, compile_and_check).await? {
+    match on_own_thread(checks, profile, compile_and_check).await {
         Ok(accepted) => Some(accepted),
         Err(rejection) => {
             // An older version of Palisade accepted it.
             tracing::warn!(error = rejection.message, generation, "the last good spec is no longer accepted");
             None
         }
-    })
+    }
 }
 
 #[cfg(test)]
@@ -117,8 +121,8 @@ mod tests {
     /// Whether the next check panics.
     static PANICS: AtomicBool = AtomicBool::new(true);
 
-    #[tokio::test]
-    async fn gate_is_rerun_after_a_panic() {
+    #[tokio::test(start_paused = true)]
+    async fn a_check_that_panics_rejects_the_profile_and_is_rerun() {
         let spec = serde_json::from_value(serde_json::json!({"namespaceSelector": {"matchLabels": {"a": "b"}}}));
         let mut profile = ToolSecurityProfile::new("tools", spec.unwrap());
         profile.metadata.generation = Some(1);
@@ -128,10 +132,15 @@ mod tests {
             assert!(!PANICS.load(Ordering::Relaxed), "a bug");
             compile_and_check(profile)
         };
-        let panicked = verdict_by(&checks, &observed, &mut state, check).await.unwrap_err();
-        assert!(panicked.to_string().contains("a bug in Palisade"), "{panicked}");
+        let rejection = verdict_by(&checks, &observed, &mut state, check).await.unwrap_err();
+        assert_eq!(rejection.reason, Reason::InternalError);
+        assert!(rejection.message.contains("a bug in Palisade: a bug"), "{rejection:?}");
+        // Not with each event of a namespace.
         PANICS.store(false, Ordering::Relaxed);
-        let verdict = verdict_by(&checks, &observed, &mut state, check).await.unwrap();
+        assert!(verdict_by(&checks, &observed, &mut state, check).await.is_err());
+        tokio::time::advance(state.again_in().unwrap()).await;
+        let verdict = verdict_by(&checks, &observed, &mut state, check).await;
         assert_eq!(verdict.unwrap().generation(), 1);
+        assert_eq!(state.again_in(), None);
     }
 }

@@ -13,7 +13,6 @@ use palisade_compiler::exempt_tenants;
 
 use crate::{
     accepted::{AcceptedProfile, Verdict},
-    compile::CheckPanicked,
     status::{Condition, ConditionStatus},
     store::ObservedProfile,
     tenancy::Summary,
@@ -45,16 +44,21 @@ pub fn accepted(verdict: &Verdict) -> Condition {
     }
 }
 
-/// The condition Accepted while it is unknown whether the profile is accepted.
-pub fn not_checked(panicked: &CheckPanicked) -> Condition {
-    let message = format!("{panicked}; it will be repeated");
-    Condition::new(ConditionType::Accepted, ConditionStatus::Unknown, Reason::InternalError, message)
-}
-
 /// A condition of a profile that is not accepted and has no earlier generation to enforce.
 pub fn not_accepted(type_: ConditionType) -> Condition {
     let message = "the profile is not accepted, and no earlier generation is known";
     Condition::new(type_, ConditionStatus::False, Reason::NotAccepted, message)
+}
+
+/// The conditions of a profile that is being deleted; `error` is why that does not go on. They are written before the first
+/// binding is deleted: from then on nothing is enforced.
+pub fn deleting(error: Option<&str>) -> [Condition; 3] {
+    let mut message = "the profile is being deleted, and is no longer enforced".to_owned();
+    if let Some(error) = error {
+        let _ = write!(message, "; {error}; the controller will retry");
+    }
+    [ConditionType::Accepted, ConditionType::Programmed, ConditionType::Enforced]
+        .map(|type_| Condition::new(type_, ConditionStatus::False, Reason::Deleting, message.clone()))
 }
 
 /// The cluster does not have the policies and bindings of the profile.
@@ -100,6 +104,19 @@ fn unwritten(summary: &Summary) -> String {
     let Some(first) = failed.next() else { return String::new() };
     let namespaces = counted(failed.count() + 1, "namespace");
     format!("; the parameters of {namespaces} could not be written (status.failedNamespaces), first {first}")
+}
+
+/// What Enforced says besides where namespaces have no parameters: the answers of probes are about all others.
+pub fn with_missing(mut enforced: Condition, summary: &Summary) -> Condition {
+    if summary.missing > 0 && enforced.status == ConditionStatus::True {
+        let namespaces = counted(summary.missing, "namespace");
+        let _ = write!(
+            enforced.message,
+            "; {namespaces} without parameters (status.failedNamespaces) not included: the stage Deny denies new pods there, \
+             and what parameters decide is not judged when an existing pod is updated"
+        );
+    }
+    enforced
 }
 
 /// The condition Enforced of a profile that needs no probe; `None` if it needs one.

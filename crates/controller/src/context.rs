@@ -11,6 +11,7 @@ use crate::{
     events::Events,
     fence::{Leadership, fenced},
     jobs::JobQueue,
+    judge::ROOM,
     metrics::Metrics,
     native::NativePolicies,
     options::Options,
@@ -72,6 +73,8 @@ pub struct Context {
     pub checks: Semaphore,
     /// Bounds how many plans of all namespaces are made at the same time.
     pub plans: Semaphore,
+    /// Bounds how many pods and workloads are in memory at the same time, in KiB of their text.
+    pub pages: Arc<Semaphore>,
     /// Probes whether profiles are in force.
     pub prober: Arc<Prober>,
     /// Registers the webhook.
@@ -125,6 +128,7 @@ impl Context {
             jobs: JobQueue::new(options.write_concurrency),
             checks: Semaphore::new(options.profile_concurrency.max(1)),
             plans: Semaphore::new(PLANS),
+            pages: Arc::new(Semaphore::new(ROOM as usize)),
             prober: Arc::new(prober),
             registration: Arc::default(),
             events,

@@ -23,6 +23,7 @@ use kube::{
     Client, Config,
     client::{Body, ClientBuilder},
 };
+use palisade_process::lists::Pages;
 use tokio::time::Instant;
 use tower::Service;
 
@@ -67,7 +68,8 @@ impl Leadership {
     }
 }
 
-/// A client that changes something only while this replica leads. Dry runs change nothing. With a configuration it has
+/// A client that changes something only while this replica leads, and whose lists come in pages that fit into memory. Dry
+/// runs change nothing. With a configuration it has
 /// connections of its own, which end with the leadership; else it uses those of `client`.
 ///
 /// # Errors
@@ -83,6 +85,7 @@ pub fn fenced(client: Client, config: Option<&Config>, leadership: &Arc<Leadersh
 struct Fence {
     client: Client,
     leadership: Arc<Leadership>,
+    pages: Arc<Pages>,
 }
 
 impl Fence {
@@ -92,7 +95,7 @@ impl Fence {
             Some(config) => ClientBuilder::try_from((config.clone(), Connections(Arc::clone(&leadership))))?.build(),
             None => client,
         };
-        Ok(Self { client, leadership })
+        Ok(Self { client, leadership, pages: Arc::default() })
     }
 }
 
@@ -120,8 +123,8 @@ impl Service<Request<Body>> for Fence {
         if changes(&request) && !self.leadership.leads() {
             return ready(Err(NotLeading.into())).boxed();
         }
-        let client = self.client.clone();
-        async move { Ok(client.send(request).await?) }.boxed()
+        let (client, pages) = (self.client.clone(), Arc::clone(&self.pages));
+        async move { pages.send(&client, request).await }.boxed()
     }
 }
 

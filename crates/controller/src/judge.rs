@@ -3,30 +3,28 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _, stream};
-use k8s_openapi::jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ListMeta;
 use kube::{
-    Api, Client,
+    Resource as _,
     api::{ApiResource, DynamicObject, GroupVersionKind, ListParams},
+    core::Request,
 };
 use palisade_api::{ToolSecurityParams, names::Shape};
 use palisade_compiler::Namespace;
 use palisade_gate::{Decision, ValidationRequest, Validator, Violation, namespace as namespace_object};
 use palisade_mutation::{MutationRequest, Plan};
-use palisade_objects::{existing::is_current, json::set, workload::WORKLOADS};
+use palisade_objects::{json::set, workload::WORKLOADS};
+use serde::Deserialize;
 use serde_json::{Value as Json, json};
+use tokio::sync::OwnedSemaphorePermit;
 
 use crate::{
     accepted::AcceptedProfile,
-    asked::ObservedException,
     call::{ApiError, call},
+    context::Context,
     text::counted,
 };
 
-/// How many objects one request lists.
-const PAGE: u32 = 250;
-/// How many kinds of one namespace are listed at the same time.
-const AT_ONCE: usize = 3;
 /// The longest reason, in characters.
 const LONGEST: usize = 400;
 
@@ -55,6 +53,39 @@ pub enum Judgement {
     Violates(Vec<Violation>),
     /// There is no verdict, and why.
     Unknown(String),
+}
+
+/// What is found in a namespace while its objects are judged, some at a time.
+#[derive(Debug, Default)]
+pub struct Findings {
+    count: usize,
+    first: Option<String>,
+}
+
+impl Findings {
+    /// Judges some objects, and keeps nothing of them but the first reason.
+    pub fn judge(&mut self, tenant: &Tenant<'_>, page: &[Existing]) {
+        for Existing { kind, object } in page {
+            let why = match tenant.judge(kind, object) {
+                Judgement::Complies => continue,
+                Judgement::Violates(violations) => match violations.first() {
+                    Some(violation) => format!("[{}] {}", violation.check, violation.message),
+                    None => String::new(),
+                },
+                Judgement::Unknown(why) => format!("cannot be judged: {why}"),
+            };
+            self.count += 1;
+            let name = object.pointer("/metadata/name").and_then(Json::as_str).unwrap_or_default();
+            self.first.get_or_insert_with(|| format!("{kind} {name}: {why}").chars().take(LONGEST).collect());
+        }
+    }
+
+    /// What in the namespace violates the profile; `None` if all complies.
+    pub fn end(self) -> Option<String> {
+        let first = self.first?;
+        let verb = if self.count == 1 { "violates" } else { "violate" };
+        Some(format!("{} {verb} the profile; {first}", counted(self.count, "object")))
+    }
 }
 
 /// A judge in one namespace.
@@ -139,53 +170,15 @@ impl Judge {
         }
     }
 
-    /// What in the namespace violates the profile; `None` if all complies.
-    pub fn judge(
-        &self,
-        accepted: &AcceptedProfile,
-        namespace: &Namespace,
-        asked: &[Arc<ObservedException>],
-        all: &[Existing],
-    ) -> Option<String> {
-        let requests = asked.iter().map(|one| &one.request);
-        let params = accepted.compiled.params(namespace, requests, Timestamp::now());
-        let tenant = self.tenant(accepted, namespace, params.as_ref());
-        let (mut count, mut first) = (0, None);
-        for Existing { kind, object } in all {
-            let why = match tenant.judge(kind, object) {
-                Judgement::Complies => continue,
-                Judgement::Violates(violations) => match violations.first() {
-                    Some(violation) => format!("[{}] {}", violation.check, violation.message),
-                    None => String::new(),
-                },
-                Judgement::Unknown(why) => format!("cannot be judged: {why}"),
-            };
-            count += 1;
-            let name = object.pointer("/metadata/name").and_then(Json::as_str).unwrap_or_default();
-            first.get_or_insert_with(|| format!("{kind} {name}: {why}"));
-        }
-        let first: String = first?.chars().take(LONGEST).collect();
-        let verb = if count == 1 { "violates" } else { "violate" };
-        Some(format!("{} {verb} the profile; {first}", counted(count, "object")))
-    }
-
-    /// The pods of a namespace, and the workloads if the profile judges them: without those that have ended or belong to
-    /// another workload, which is judged itself.
-    ///
-    /// # Errors
-    /// The API server gave no list.
-    pub async fn list(&self, client: &Client, namespace: &str) -> Result<Vec<Existing>, ApiError> {
+    /// The kinds to list in a namespace, by API version, kind and resource: pods, and workloads if the profile judges them.
+    pub fn kinds(&self) -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
         let workloads = WORKLOADS.iter().filter(|_| self.workloads.is_some());
-        let workloads = workloads.map(|one| (one.api_version, one.kind, one.resource));
-        let kinds: Vec<_> = [("v1", "Pod", "pods")].into_iter().chain(workloads).collect();
-        let lists = kinds.into_iter().map(|(api_version, kind, resource)| {
-            // Boxed, or else the compiler finds its lifetimes too special.
-            list(client, namespace, (api_version, kind, resource)).boxed()
-        });
-        let lists: Vec<_> = stream::iter(lists.collect::<Vec<_>>()).buffered(AT_ONCE).try_collect().await?;
-        Ok(lists.into_iter().flatten().collect())
+        [("v1", "Pod", "pods")].into_iter().chain(workloads.map(|one| (one.api_version, one.kind, one.resource)))
     }
 }
+
+/// How much text of pages is in memory as objects at the same time, in KiB. As objects it takes several times as much.
+pub const ROOM: u32 = 8 << 10;
 
 /// Some objects of a kind.
 #[derive(Debug)]
@@ -194,46 +187,79 @@ pub struct Page {
     pub objects: Vec<Existing>,
     /// Where the next page begins; `None` if this is the last one.
     pub next: Option<String>,
+    /// Kept until the objects are dropped.
+    pub room: OwnedSemaphorePermit,
 }
 
-/// Lists one page of a kind, given by API version, kind and resource: in a namespace, or in all of them.
+#[derive(Deserialize)]
+struct List {
+    #[serde(default)]
+    metadata: ListMeta,
+    items: Vec<Json>,
+}
+
+/// Lists one page of a kind, given by API version, kind and resource: in a namespace, or in all of them. It waits until
+/// there is room for the objects.
 ///
 /// # Errors
 /// The API server gave no list.
 pub async fn list_page(
-    client: &Client,
+    cx: &Context,
     namespace: Option<&str>,
     (api_version, kind, resource): (&str, &'static str, &str),
     page: &ListParams,
 ) -> Result<Page, ApiError> {
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
     let of_kind = ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, kind), resource);
-    let api: Api<DynamicObject> = match namespace {
-        Some(namespace) => Api::namespaced_with(client.clone(), namespace, &of_kind),
-        None => Api::all_with(client.clone(), &of_kind),
-    };
-    let list = call(api.list(page)).await?;
-    let objects = list.items.into_iter().map(|mut object| {
+    let mut request = Request::new(DynamicObject::url_path(&of_kind, namespace))
+        .list(page)
+        .map_err(|error| ApiError::Unreachable(kube::Error::BuildRequest(error)))?;
+    request.extensions_mut().insert("list");
+    let text = call(cx.client.request_text(request)).await?;
+    let needed = u32::try_from(text.len() >> 10).unwrap_or(ROOM).clamp(1, ROOM);
+    let room = Arc::clone(&cx.pages).acquire_many_owned(needed).await.map_err(|_| ApiError::Stopped)?;
+    let read = tokio::task::spawn_blocking({
+        let api_version = api_version.to_owned();
+        move || read(&text, &api_version, kind)
+    });
+    let (objects, next) = read
+        .await
+        .unwrap_or_else(|error| Err(serde::de::Error::custom(error)))
+        .map_err(|error| ApiError::Unreachable(kube::Error::SerdeError(error)))?;
+    Ok(Page { objects, next, room })
+}
+
+fn read(text: &str, api_version: &str, kind: &'static str) -> serde_json::Result<(Vec<Existing>, Option<String>)> {
+    let List { metadata, items } = serde_json::from_str(text)?;
+    let objects = items.into_iter().map(|mut object| {
         // Who wrote which field is of no use here, and is a third of many objects.
-        object.metadata.managed_fields = None;
-        let mut object = json!(object);
+        if let Some(metadata) = object.get_mut("metadata").and_then(Json::as_object_mut) {
+            metadata.remove("managedFields");
+        }
         // Objects in lists do not say what they are.
         set(&mut object, &["apiVersion"], api_version);
         set(&mut object, &["kind"], kind);
         Existing { kind, object }
     });
-    Ok(Page { objects: objects.collect(), next: list.metadata.continue_.filter(|token| !token.is_empty()) })
+    Ok((objects.collect(), metadata.continue_.filter(|token| !token.is_empty())))
 }
 
-/// All current objects of a kind in a namespace.
-async fn list(client: &Client, namespace: &str, of: (&str, &'static str, &str)) -> Result<Vec<Existing>, ApiError> {
-    let (mut found, mut page) = (Vec::new(), ListParams::default().limit(PAGE));
-    loop {
-        let Page { objects, next } = list_page(client, Some(namespace), of, &page).await?;
-        found.extend(objects.into_iter().filter(|existing| is_current(existing.kind, &existing.object)));
-        match next {
-            Some(token) => page = page.continue_token(&token),
-            None => return Ok(found),
-        }
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn objects_of_a_list_get_what_they_lack() {
+        let list = json!({
+            "kind": "PodList", "metadata": {"resourceVersion": "7", "continue": "token"},
+            "items": [{"metadata": {"name": "a", "managedFields": [{"manager": "x"}]}, "spec": {}}],
+        });
+        let (objects, next) = read(&list.to_string(), "v1", "Pod").unwrap();
+        let expected = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": {}});
+        assert_eq!(objects.iter().map(|one| &one.object).collect::<Vec<_>>(), [&expected]);
+        assert_eq!(next.as_deref(), Some("token"));
+        let last = json!({"metadata": {"continue": ""}, "items": []});
+        assert_eq!(read(&last.to_string(), "v1", "Pod").unwrap().1, None);
+        assert!(read("{}", "v1", "Pod").is_err());
     }
 }

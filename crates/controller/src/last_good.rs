@@ -8,24 +8,13 @@ use tokio::{sync::Semaphore, time::Instant};
 use crate::{
     accepted::AcceptedProfile,
     call::ApiError,
-    compile::{self, CheckPanicked, CompileState},
+    compile::{self, CompileState},
     revision,
     store::ObservedProfile,
 };
 
 /// How long after a failure the revision is saved again.
 const RETRY: Duration = Duration::from_secs(30);
-
-/// Why the last good spec is not known.
-#[derive(Debug, thiserror::Error)]
-pub enum LastGoodError {
-    /// The revision could not be read.
-    #[error(transparent)]
-    Read(#[from] ApiError),
-    /// It could not be checked.
-    #[error(transparent)]
-    Panicked(#[from] CheckPanicked),
-}
 
 /// The last generation that was put in force.
 #[derive(Debug, Default)]
@@ -63,14 +52,14 @@ impl LastGood {
     /// Loads it from memory, or else from the revision.
     ///
     /// # Errors
-    /// It could not be read or checked. It is not an error if there is none.
+    /// It could not be read. It is not an error if there is none.
     pub async fn load(
         &mut self,
         client: &Client,
         checks: &Semaphore,
         observed: &ObservedProfile,
         compiled: &mut CompileState,
-    ) -> Result<Option<Arc<AcceptedProfile>>, LastGoodError> {
+    ) -> Result<Option<Arc<AcceptedProfile>>, ApiError> {
         if self.profile.is_none() && !self.read {
             if let Some(saved) = revision::load(client, &observed.meta).await? {
                 let written =
@@ -80,9 +69,9 @@ impl LastGood {
                 self.profile = if written.is_some() {
                     // Usually after a restart. The gate checks it once.
                     self.saved = Some(saved.generation);
-                    compile::verdict(checks, observed, compiled).await?.ok()
+                    compile::verdict(checks, observed, compiled).await.ok()
                 } else {
-                    compile::earlier(checks, observed, saved.generation, saved.spec).await?.map(Arc::new)
+                    compile::earlier(checks, observed, saved.generation, saved.spec).await.map(Arc::new)
                 };
             }
             self.read = true;

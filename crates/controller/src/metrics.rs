@@ -190,10 +190,9 @@ pub struct Metrics {
 const STATES: [&str; 3] = ["selected", "ready", "failed"];
 const ROLLOUT_STATES: [&str; 3] = ["promoted", "pending", "held"];
 /// How a reconcile ends.
-const RECONCILED: [&str; 8] = [
+const RECONCILED: [&str; 7] = [
     "ok",
     "finalizer_error",
-    "check_error",
     "compile_error",
     "try_error",
     "apply_error",

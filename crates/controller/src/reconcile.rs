@@ -16,12 +16,11 @@ use tracing::Instrument;
 use crate::{
     accepted::{AcceptedProfile, Rejection, Verdict},
     call::{ApiError, SETTLE},
-    compile::{self, CheckPanicked},
+    compile,
     conditions::{self, not_accepted, not_programmed},
     context::Context,
     finalizer,
     jobs::Awaited,
-    last_good::LastGoodError,
     mutate::{self, MutationState, mutate},
     probe::EnforcementAnswer,
     progress::{AllProgress, Progress},
@@ -45,12 +44,9 @@ pub enum ReconcileError {
     /// Before anything was written.
     #[error("the finalizer could not be added: {0}")]
     Finalizer(#[source] ApiError),
-    /// Stage check.
-    #[error(transparent)]
-    Check(#[from] CheckPanicked),
     /// Stage compile.
     #[error("the last good spec could not be read: {0}")]
-    LastGood(#[source] LastGoodError),
+    LastGood(#[source] ApiError),
     /// Stage try.
     #[error("the API server gave no verdict on the policies and bindings: {0}")]
     Try(#[source] ApiError),
@@ -70,7 +66,6 @@ impl ReconcileError {
     pub fn stage(&self) -> &'static str {
         match self {
             Self::Finalizer(_) => "finalizer_error",
-            Self::Check(_) => "check_error",
             Self::LastGood(_) => "compile_error",
             Self::Try(_) => "try_error",
             Self::Apply(_) => "apply_error",
@@ -152,15 +147,7 @@ async fn reconcile(
     if let Ok(Some(last)) = &last {
         restore_last_good(cx, profile, &observed, state, last).await;
     }
-    let verdict = match compile::verdict(&cx.checks, &observed, &mut progress.compile).await {
-        Ok(verdict) => verdict,
-        Err(panicked) => {
-            let [programmed, enforced] = [ConditionType::Programmed, ConditionType::Enforced].map(not_accepted);
-            let conditions = [conditions::not_checked(&panicked), programmed, enforced];
-            write_status(cx, &observed, progress, conditions, Summary::default()).await?;
-            return Err(panicked.into());
-        }
-    };
+    let verdict = compile::verdict(&cx.checks, &observed, &mut progress.compile).await;
     let last = match (last, &verdict) {
         (Ok(last), _) => last,
         (Err(error), Ok(_)) => {
@@ -170,6 +157,7 @@ async fn reconcile(
         (Err(error), Err(_)) => return Err(ReconcileError::LastGood(error)),
     };
     let mut later = Later::default();
+    later.at(progress.compile.again_in());
     let refuted = refuted(progress, &observed, last.as_ref());
     let verdict = match &refuted {
         Some(refuted) => verdict.and(Err(Arc::clone(&refuted.rejection))),
@@ -247,7 +235,7 @@ async fn profile_gone(cx: &Arc<Context>, profile: &str, state: &State) -> Result
     Ok(Next::Change)
 }
 
-/// The profile is being deleted.
+/// The profile is being deleted. Nothing is compiled any more: whatever is wrong with it, it can go.
 async fn delete(
     cx: &Arc<Context>,
     profile: &str,
@@ -256,18 +244,37 @@ async fn delete(
     progress: &mut Progress,
 ) -> Result<Next, ReconcileError> {
     let accepted = state.in_force().accepted.clone().or_else(|| progress.last_good.get().cloned());
-    let accepted = match accepted {
-        None if progress.removal == remove::Removal::Bound => {
-            compile::verdict(&cx.checks, observed, &mut progress.compile).await.ok().and_then(Result::ok)
-        }
-        accepted => accepted,
-    };
     progress.last_good.set(accepted.clone());
+    if !progress.removal.is_done() {
+        say_deleting(cx, observed, progress, None).await?;
+    }
     let step = remove::step(cx, profile, observed, state, &mut progress.removal, accepted.as_deref());
     // If the controller stops here, the next one continues.
     match cx.stop.run_until_cancelled(step).await {
-        Some(next) => Ok(next?),
+        Some(Ok(next)) => Ok(next),
+        Some(Err(error)) => {
+            say_deleting(cx, observed, progress, Some(&error.to_string())).await?;
+            Err(error.into())
+        }
         None => Ok(Next::Change),
+    }
+}
+
+/// Reports that a profile is being deleted, and why that does not go on. What an API server rejects stops no deletion.
+async fn say_deleting(
+    cx: &Context,
+    observed: &ObservedProfile,
+    progress: &mut Progress,
+    error: Option<&str>,
+) -> Result<(), ReconcileError> {
+    // What an earlier generation was in force for, is no longer: no namespace is judged, and no pod mutated.
+    match report(cx, observed, &mut progress.report, Report::of(conditions::deleting(error))).await {
+        Err(error) if error.is_not_found() => Ok(()),
+        Err(error) if error.is_refusal() => {
+            tracing::warn!(%error, "could not report that the profile is being deleted; deletes it nevertheless");
+            Ok(())
+        }
+        said => said.map_err(ReconcileError::Report),
     }
 }
 
@@ -433,6 +440,7 @@ impl Reconcile<'_> {
             known.and_then(|known| mutate::enforced(known.condition(), progress.mutation.as_ref()))
         };
         if let Some(enforced) = enforced.or_else(|| conditions::unless_known(observed, wrote)) {
+            let enforced = conditions::with_missing(enforced, &summary);
             let conditions = [conditions::accepted(verdict), programmed, enforced];
             write_status(cx, observed, progress, conditions, summary).await?;
         }

@@ -1,4 +1,5 @@
-//! Deletes everything that was generated for a profile that is being deleted, in an order that never denies.
+//! Deletes everything that was generated for a profile that is being deleted, in an order that never denies. The status
+//! says before that the profile is no longer enforced ([`crate::reconcile`]).
 //!
 //! The bindings go first: without a binding a policy validates nothing. Then the API server gets time to notice that,
 //! because it would deny if parameters went first. Each step may find its work done, so a removal that is interrupted
@@ -11,6 +12,7 @@ use palisade_api::{
     Stage, ToolSecurityParams,
     names::{self, Part},
 };
+use palisade_process::lists::all_metadata;
 use tokio::time::{Instant, timeout};
 
 use crate::{
@@ -89,6 +91,13 @@ pub enum Removal {
     Done,
 }
 
+impl Removal {
+    /// Whether nothing is left.
+    pub fn is_done(self) -> bool {
+        self == Self::Done
+    }
+}
+
 /// Removes a part of the profile's objects, and returns when the next part is due; removes the finalizer in the end.
 pub async fn step(
     cx: &Arc<Context>,
@@ -129,7 +138,10 @@ pub async fn step(
                             None => Removal::Released { at: now + LINGER },
                         }
                     }
-                    _ => Removal::Released { at: now + SETTLE },
+                    Some(_) => Removal::Released { at: now + SETTLE },
+                    // What the policies denied is not known, as after a restart, and so not what to ask about.
+                    None if accepted.is_none() => Removal::Released { at: now + LINGER },
+                    None => Removal::Released { at: now + SETTLE },
                 }
             }
             Removal::Released { at } if at > now => return Ok(Next::After(at.duration_since(now))),
@@ -162,7 +174,8 @@ pub async fn stop_writing(cx: &Context, profile: &str, state: &State) {
     cx.jobs.clear(profile);
 }
 
-/// Deletes some of the profile's parameters, as the API server lists them. Returns whether none are left.
+/// Deletes some of the profile's parameters, as the API server lists them. Returns whether none are left but those that
+/// are being deleted: whatever finalizer holds these is none of ours, and the profile does not wait for it.
 pub async fn params(cx: &Arc<Context>, profile: &str, state: &State) -> Result<bool, RemoveError> {
     if cx.jobs.is_busy(profile) {
         return Ok(false);
@@ -171,13 +184,15 @@ pub async fn params(cx: &Arc<Context>, profile: &str, state: &State) -> Result<b
         return Err(RemoveError::Params { namespace, more, message });
     }
     let api: Api<PartialObjectMeta<ToolSecurityParams>> = Api::all(cx.client.clone());
-    let page = ListParams::default().fields(&format!("metadata.name={}", names::params(profile))).limit(500);
-    let list = call(api.list_metadata(&page)).await.map_err(RemoveError::List)?;
-    for namespace in list.items.iter().filter_map(|params| params.metadata.namespace.as_ref()) {
+    let of_profile = ListParams::default().fields(&format!("metadata.name={}", names::params(profile)));
+    let found = call(all_metadata(&api, &of_profile)).await.map_err(RemoveError::List)?;
+    let left = found.iter().filter(|meta| meta.deletion_timestamp.is_none());
+    let left: Vec<_> = left.filter_map(|meta| meta.namespace.as_ref()).collect();
+    for namespace in &left {
         cx.jobs.set(profile, namespace, Some((Class::Bulk, Job::Delete)));
     }
     begin_jobs(cx);
-    Ok(list.items.is_empty())
+    Ok(left.is_empty())
 }
 
 async fn finish(cx: &Context, profile: &str) -> Result<(), RemoveError> {

@@ -56,6 +56,21 @@ pub struct Report<'a> {
     pub scan: Option<ScanStatus>,
 }
 
+impl Report<'_> {
+    /// The report about a profile of which nothing is in force.
+    pub fn of(conditions: [Condition; 3]) -> Self {
+        Self {
+            conditions,
+            namespaces: Namespaces::default(),
+            in_force: None,
+            mutation: None,
+            rollout: None,
+            rolled_out: None,
+            scan: None,
+        }
+    }
+}
+
 /// The namespaces of a profile: how many, and which failed.
 #[derive(Debug, Default)]
 pub struct Namespaces {
@@ -69,7 +84,7 @@ pub struct Namespaces {
 impl Namespaces {
     /// From the summary of the parameters.
     pub fn of(summary: Summary) -> Self {
-        let Summary { selected, by_stage, ready, problems, unwritten } = summary;
+        let Summary { selected, by_stage, ready, problems, unwritten, missing: _ } = summary;
         let mut failed = problems;
         let mut not_written = BTreeSet::new();
         for (namespace, message) in unwritten {

@@ -272,9 +272,9 @@ impl NamespacePlan {
     }
 }
 
-/// Whether the parameters are as desired.
+/// Whether the parameters are as desired, and belong to the controller alone.
 pub fn is(desired: &Packed<ToolSecurityParamsSpec>, observed: &ObservedParams) -> bool {
-    observed.spec.as_ref() == Some(desired)
+    observed.spec.as_ref() == Some(desired) && !observed.held
 }
 
 /// The parameters of the probe namespace.
@@ -377,7 +377,7 @@ mod tests {
     /// What is in the cluster after all that was planned is done.
     fn done(mut tenants: Tenants, plan: &Plan) -> Tenants {
         for (namespace, write) in plan.writes() {
-            let observed = ObservedParams { spec: Some(write.params.clone()) };
+            let observed = ObservedParams { spec: Some(write.params.clone()), held: false };
             tenants.params.insert(namespace.clone(), Arc::new(observed));
         }
         tenants
@@ -426,6 +426,16 @@ mod tests {
     }
 
     #[test]
+    fn parameters_that_somebody_else_holds_are_rewritten() {
+        let (profile, compiled) = profile();
+        let one = || tenants(&[("a", Some("50000"))]);
+        let mut all = done(one(), &plan(&profile, &compiled, &one(), &Keep::Nothing, now()));
+        assert_eq!(plan(&profile, &compiled, &all, &Keep::Nothing, now()).writes().count(), 0);
+        Arc::make_mut(all.params.get_mut("a").unwrap()).held = true;
+        assert_eq!(plan(&profile, &compiled, &all, &Keep::Nothing, now()).writes().count(), 1);
+    }
+
+    #[test]
     fn changed_parameters_are_rewritten() {
         let (profile, compiled) = profile();
         let observed = tenants(&[("a", Some("50000"))]);
@@ -457,7 +467,7 @@ mod tests {
         old.strings.insert("uid".into(), "fifty".into());
         old.strings.insert("tool".into(), "abc".into());
         old.strings.insert("foreign".into(), "x".into());
-        let observed = ObservedParams { spec: Some(Packed::new(&old)) };
+        let observed = ObservedParams { spec: Some(Packed::new(&old)), held: false };
         tenants.params.insert("a".into(), Arc::new(observed));
 
         let keep = Keep::of_annotation(Some(&"tool:String,uid:String".to_owned()));

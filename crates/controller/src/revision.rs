@@ -11,6 +11,7 @@ use palisade_api::{
     revision::{KEPT, Revision, by_age},
 };
 use palisade_compiler::owner_reference;
+use palisade_process::lists;
 
 use crate::{
     accepted::AcceptedProfile,
@@ -25,7 +26,7 @@ fn api(client: &Client) -> Api<ControllerRevision> {
 /// name.
 async fn all(client: &Client, profile: &str) -> Result<Vec<ControllerRevision>, ApiError> {
     let of_profile = ListParams::default().labels(&format!("{}={profile}", names::PROFILE_LABEL));
-    let mut found = call(api(client).list(&of_profile)).await?.items;
+    let mut found = call(lists::all(&api(client), &of_profile)).await?;
     found.sort_by(|one, other| by_age(other, one));
     Ok(found)
 }

@@ -16,13 +16,13 @@ use k8s_openapi::{
 };
 use kube::{
     Api,
-    api::{Patch, PatchParams},
+    api::{ListParams, Patch, PatchParams},
     core::ObjectMeta,
     runtime::events::EventType,
 };
 use palisade_api::{OnDenial, OnViolation, Rollout, RolloutPhase, RolloutStatus, Stage, names};
 use palisade_compiler::{Namespace, selects};
-use palisade_objects::json::set;
+use palisade_objects::{existing::is_current, json::set};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -30,7 +30,7 @@ use crate::{
     accepted::AcceptedProfile,
     call::{ApiError, call},
     context::Context,
-    judge::Judge,
+    judge::{Findings, Judge, Page, list_page},
     queue::Next,
     state::State,
     store::ObservedProfile,
@@ -45,6 +45,8 @@ use crate::{
 const BATCH: usize = 40;
 /// How many of them at the same time.
 const AT_ONCE: usize = 8;
+/// How many objects one request lists at most.
+const PAGE: u32 = 250;
 /// How often namespaces are judged again whose objects violated the profile.
 const AGAIN: Duration = Duration::from_mins(5);
 /// How often denials are looked for during a soak time.
@@ -301,15 +303,40 @@ impl Turn<'_> {
         judge.map_err(RolloutError::Compile)
     }
 
-    /// What in a namespace violates the profile.
+    /// What in a namespace violates the profile: of what is current, and belongs to no other workload, which is judged
+    /// itself. Objects are judged a page at a time, and then dropped: those of one namespace can be more than fits into
+    /// memory.
     async fn verdict(&self, judge: Arc<Judge>, one: &Namespace) -> Result<Option<String>, RolloutError> {
-        let name = &one.name;
-        let all = judge.list(&self.cx.client, name).await;
-        let all = all.map_err(|error| RolloutError::List { namespace: name.clone(), error })?;
-        let (accepted, namespace) = (Arc::clone(self.accepted), one.clone());
+        let (name, namespace) = (&one.name, Arc::new(one.clone()));
         let asked = self.cx.store.asked.of(self.profile, name);
-        let _permit = self.cx.plans.acquire().await;
-        Ok(tokio::task::spawn_blocking(move || judge.judge(&accepted, &namespace, &asked, &all)).await?)
+        let params =
+            self.accepted.compiled.params(one, asked.iter().map(|one| &one.request), Timestamp::now()).map(Arc::new);
+        let mut findings = Findings::default();
+        for of in judge.kinds() {
+            let mut page = ListParams::default().limit(PAGE);
+            loop {
+                let listed = list_page(self.cx, Some(name), of, &page).await;
+                let Page { mut objects, next, room } =
+                    listed.map_err(|error| RolloutError::List { namespace: name.clone(), error })?;
+                objects.retain(|existing| is_current(existing.kind, &existing.object));
+                if !objects.is_empty() {
+                    let (judge, accepted) = (Arc::clone(&judge), Arc::clone(self.accepted));
+                    let (namespace, params) = (Arc::clone(&namespace), params.clone());
+                    let _permit = self.cx.plans.acquire().await;
+                    findings = tokio::task::spawn_blocking(move || {
+                        findings.judge(&judge.tenant(&accepted, &namespace, params.as_deref()), &objects);
+                        drop((objects, room));
+                        findings
+                    })
+                    .await?;
+                }
+                match next {
+                    Some(token) => page = page.continue_token(&token),
+                    None => break,
+                }
+            }
+        }
+        Ok(findings.end())
     }
 
     /// Changes the label and the annotation of a namespace. Returns whether a hold was written.

@@ -312,10 +312,11 @@ mod tests {
             ([accepted, (False, Reason::Pending), not_programmed], [False, True, False], "Programmed"),
             ([accepted, (False, Reason::ApplyFailed), not_programmed], [False, True, False], "Programmed"),
             (
-                [(Unknown, Reason::InternalError), (False, Reason::NotAccepted), (False, Reason::NotAccepted)],
-                [Unknown, True, False],
+                [(False, Reason::InternalError), (False, Reason::LastGoodInForce), not_programmed],
+                [False, True, False],
                 "Accepted",
             ),
+            ([(False, Reason::Deleting); 3], [False, True, False], "Accepted"),
             enforced(False, Reason::NotProgrammed, [False, True, False]),
             enforced(Unknown, Reason::ProbeFailed, [Unknown, True, False]),
         ];

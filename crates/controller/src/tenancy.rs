@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use k8s_openapi::jiff::Timestamp;
+use palisade_api::names;
 use tokio::time::Instant;
 
 use crate::{
@@ -68,6 +69,9 @@ pub struct Summary {
     pub problems: BTreeMap<String, String>,
     /// Those whose parameters could not be written, and why.
     pub unwritten: BTreeMap<String, String>,
+    /// How many of them have no parameters at all: what differs by namespace is judged there neither when a pod is created,
+    /// which the stage Deny denies, nor when one is updated.
+    pub missing: usize,
 }
 
 impl Tenancy {
@@ -92,7 +96,12 @@ impl Tenancy {
     pub fn summary(&self, target: &Arc<AcceptedProfile>) -> Option<Summary> {
         let planned = self.planned.as_ref().filter(|it| it.handed_over && Arc::ptr_eq(&it.target, target))?;
         let unwritten = self.failures.iter().filter(|(_, failure)| !failure.deleting);
+        let is_missing = |name: &str| {
+            let todo = planned.plan.get(name).map(|namespace_plan| &namespace_plan.todo);
+            name != names::PROBE_NAMESPACE && matches!(todo, Some(Todo::Write(write)) if write.observed.is_none())
+        };
         Some(Summary {
+            missing: unwritten.clone().filter(|(name, _)| is_missing(name)).count(),
             selected: planned.plan.selected,
             by_stage: planned.plan.by_stage,
             ready: planned.plan.ready,
@@ -158,7 +167,19 @@ impl Tenancy {
     pub fn failed(&mut self, namespace: &str, error: &ApiError, deleting: bool) {
         let failures = self.failures.get(namespace).map_or(1, |failure| failure.failures.saturating_add(1));
         let again = Instant::now() + palisade_process::delay(failures, Duration::from_mins(1));
-        let failure = Failure { failures, again, message: error.to_string(), deleting };
+        let failure = Failure { failures, again, message: explained(error), deleting };
         self.failures.insert(namespace.to_owned(), failure);
+    }
+}
+
+/// Why parameters could not be written, and what to do about it.
+fn explained(error: &ApiError) -> String {
+    if error.is_quota() {
+        format!(
+            "a ResourceQuota of the namespace forbids them: {error}; remove count/toolsecurityparams.toolsecurity.dev from \
+             the quota"
+        )
+    } else {
+        error.to_string()
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use k8s_openapi::{api::coordination::v1::Lease, apimachinery::pkg::apis::meta::v1::MicroTime};
 use kube::{Api, Client, api::ListParams};
 use palisade_api::{ToolSecurityProfile, conditions::ConditionType, names};
+use palisade_process::lists::{all, bounded};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
@@ -23,7 +24,7 @@ pub struct VerifyError {
 
 /// Returns when nothing is wrong.
 pub async fn run(client: Client, limit: Duration, stop: CancellationToken) -> Result<(), VerifyError> {
-    let until = Instant::now() + limit;
+    let (client, until) = (bounded(client), Instant::now() + limit);
     // When the Lease was renewed, as it was seen first.
     let mut first = None;
     loop {
@@ -55,8 +56,8 @@ async fn look(client: &Client, first: &mut Option<MicroTime>) -> Result<(String,
         return Err(format!("{leader} holds the Lease and does not renew it"));
     }
     let api: Api<ToolSecurityProfile> = Api::all(client.clone());
-    let profiles = call(api.list(&ListParams::default())).await;
-    let profiles = profiles.map_err(|error| unreadable("ToolSecurityProfiles", error))?.items;
+    let profiles = call(all(&api, &ListParams::default())).await;
+    let profiles = profiles.map_err(|error| unreadable("ToolSecurityProfiles", error))?;
     let wrong: Vec<_> = profiles.iter().filter_map(unready).collect();
     if wrong.is_empty() { Ok((leader, profiles.len())) } else { Err(wrong.join("; ")) }
 }

@@ -5,11 +5,12 @@ use std::{sync::Arc, time::Duration};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{
     Api,
-    api::{DeleteParams, ListParams},
+    api::{DeleteParams, ListParams, Patch, PatchParams},
     core::PartialObjectMeta,
     runtime::events::EventType,
 };
 use palisade_api::{ToolSecurityParams, names};
+use serde_json::json;
 
 use crate::{
     call::{ApiError, call, gone},
@@ -75,6 +76,7 @@ async fn write_one(cx: &Context, profile: &str, namespace: &str, write: &Write) 
     let api: Api<ToolSecurityParams> = Api::namespaced(cx.client.clone(), namespace);
     let mut params = ToolSecurityParams::new(&names::params(profile), write.params.get());
     params.metadata.namespace = Some(namespace.to_owned());
+    free(cx, &api, profile, namespace).await?;
     let same = |found: &ToolSecurityParams| found.spec == params.spec;
     let written = converge::apply(&api, &params, names::field_manager::PARAMS, same).await?;
     cx.metrics.wrote(PARAMS, Verb::Apply.label());
@@ -91,11 +93,25 @@ async fn delete_one(cx: &Context, profile: &str, namespace: &str) -> Result<(), 
         return Err(ApiError::NamespaceNotShown);
     }
     let api: Api<ToolSecurityParams> = Api::namespaced(cx.client.clone(), namespace);
+    free(cx, &api, profile, namespace).await?;
     let version = cx.store.params_version(profile, namespace);
     gone(api.delete(&names::params(profile), &DeleteParams::default())).await?;
     cx.metrics.wrote(PARAMS, "delete");
     cx.store.deleted_params(profile, namespace, version);
     Ok(())
+}
+
+/// Removes finalizers and owners that somebody else has given to parameters: before the policy that denies that was there,
+/// or while it was not. With an owner, the garbage collector deletes them whenever the tenant deletes that.
+async fn free(cx: &Context, api: &Api<ToolSecurityParams>, profile: &str, namespace: &str) -> Result<(), ApiError> {
+    let (_, observed) = cx.store.tenant(profile, namespace);
+    if !observed.is_some_and(|observed| observed.held) {
+        return Ok(());
+    }
+    let manager =
+        PatchParams { field_manager: Some(names::field_manager::PARAMS.to_owned()), ..PatchParams::default() };
+    let freed = json!({"metadata": {"finalizers": null, "ownerReferences": null}});
+    gone(api.patch_metadata(&names::params(profile), &manager, &Patch::Merge(&freed))).await.map(drop)
 }
 
 /// Whether the API server has a namespace. One that has parameters and that no watch has shown may be new.

@@ -1,9 +1,9 @@
-//! What processes that serve have in common: logs, traces, signals, HTTP servers that no client can block, TLS, a health
-//! server, supervised tasks, delays of retries.
+//! What processes have in common: logs, traces, signals, HTTP servers that no client can block, TLS, a health server,
+//! supervised tasks, delays of retries, lists that fit into memory, work that must not end the process.
 //!
 //! Each module uses only modules before it:
 //!
-//! 1. `log`, `traces`, `metrics`, `retry`, `supervisor`, `server`, `tls`, `health`.
+//! 1. `log`, `traces`, `metrics`, `retry`, `stack`, `lists`, `supervisor`, `server`, `tls`, `health`.
 
 #![allow(
     clippy::disallowed_methods,
@@ -12,10 +12,12 @@
 )]
 
 mod health;
+pub mod lists;
 mod log;
 mod metrics;
 mod retry;
 mod server;
+mod stack;
 mod supervisor;
 pub mod tls;
 mod traces;
@@ -25,6 +27,7 @@ pub use log::LogOptions;
 pub use metrics::{about_process, text};
 pub use retry::{delay, watch_backoff};
 pub use server::{BodyError, GRACE, HttpMetrics, HttpServer, Limits, Share};
+pub use stack::{NoResult, STACK, on_large_stack};
 pub use supervisor::{Supervisor, TaskFailure};
 pub use traces::TraceOptions;
 

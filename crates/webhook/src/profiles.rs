@@ -13,6 +13,7 @@ use k8s_openapi::api::apps::v1::ControllerRevision;
 use palisade_api::revision::{Revision, by_age, profile_of};
 use palisade_compiler::compile;
 use palisade_gate::check;
+use palisade_process::on_large_stack;
 
 use crate::mutator::Mutator;
 
@@ -77,18 +78,20 @@ impl Profiles {
         }
         let profile = revision.profile(name);
         let checked = tokio::task::spawn_blocking(move || {
-            let compiled = compile(&profile).map_err(|found| texts(&found))?;
-            let checked = check(compiled).map_err(|rejected| rejected.to_string())?;
-            Ok(Mutator::new(&checked))
+            on_large_stack(move || {
+                let compiled = compile(&profile).map_err(|found| texts(&found))?;
+                let checked = check(compiled).map_err(|rejected| rejected.to_string())?;
+                Ok(Mutator::new(&checked))
+            })
         });
         match checked.await {
-            Ok(Ok(mutator)) => {
+            Ok(Ok(Ok(mutator))) => {
                 let profile = Profile { of, mutator: mutator.map(Arc::new) };
                 self.known.write().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), profile);
                 Loaded::Yes
             }
-            Ok(Err(why)) => Loaded::Rejected(why),
-            Err(_) => Loaded::Panicked,
+            Ok(Ok(Err(why))) => Loaded::Rejected(why),
+            Ok(Err(_)) | Err(_) => Loaded::Panicked,
         }
     }
 }

@@ -3,11 +3,12 @@
 use std::{
     error::Error,
     process::{Child, Command, ExitCode, Stdio},
+    time::Duration,
 };
 
 use palisade_api::names;
 
-use crate::Cluster;
+use crate::{Cluster, figures::peak_of};
 
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
@@ -26,6 +27,16 @@ impl ControllerProcess {
     /// Starts one, with the rights that the manifests give it.
     pub fn start(cluster: &Cluster) -> Result<Self> {
         Self::start_as(cluster, None, &[])
+    }
+
+    /// Starts one that scans what exists, so often.
+    pub fn scanning(cluster: &Cluster, interval: Duration) -> Result<Self> {
+        Self::start_as(cluster, None, &[format!("--scan-interval={}s", interval.as_secs())])
+    }
+
+    /// The most memory that it has had, in bytes.
+    pub fn peak_memory(&self) -> Result<u64> {
+        peak_of(self.child.id())
     }
 
     /// Starts one that sends traces to a collector.

@@ -15,8 +15,18 @@ pub fn cpu_of(pid: u32) -> Result<Duration> {
 
 /// The resident bytes of a process.
 pub fn memory_of(pid: u32) -> Result<u64> {
+    of_status(pid, "VmRSS:")
+}
+
+/// The most resident bytes that a process has had.
+pub fn peak_of(pid: u32) -> Result<u64> {
+    of_status(pid, "VmHWM:")
+}
+
+fn of_status(pid: u32, field: &str) -> Result<u64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).ok_or("no VmRSS in status")?;
+    let line =
+        status.lines().find_map(|line| line.strip_prefix(field)).ok_or_else(|| format!("no {field} in status"))?;
     Ok(line.trim().trim_end_matches("kB").trim().parse::<u64>()? * 1024)
 }
 

@@ -18,7 +18,7 @@ mod webhook;
 
 pub use cluster::{Cluster, root};
 pub use controller::{ControllerProcess, run_controller};
-pub use figures::{cpu_of, memory_of};
+pub use figures::{cpu_of, memory_of, peak_of};
 pub use load::{Load, Tally};
 pub use nodes::{CONTROLLERS, Nodes};
 pub use plain::plain_get;

@@ -26,9 +26,11 @@ mod lanes;
 mod leader;
 mod lifecycle;
 mod lint;
+mod memory;
 mod mutation;
 mod mutation_cases;
 mod namespaces;
+mod parameters;
 mod plugins;
 mod policies;
 mod policy_reports;
@@ -147,6 +149,9 @@ fn main() -> ExitCode {
         lifecycle::namespace_with_a_pod_with_a_finalizer_can_be_deleted,
         deletion::namespace_of_compliant_pods_with_finalizers_can_be_deleted,
         deletion::namespace_selected_while_terminating_can_be_deleted,
+        parameters::a_quota_for_parameters_is_reported_and_denies,
+        parameters::a_profile_that_is_being_deleted_is_not_reported_as_enforced,
+        parameters::labels_of_the_installation_come_back_after_a_probe,
         lifecycle::api_server_restart_admits_no_violation,
     ];
     let reconciled = scenarios![
@@ -224,6 +229,8 @@ fn main() -> ExitCode {
         admission::offline_verdicts_match_the_api_server,
         upgrade::inert_beta_policy_is_not_the_engine,
     ];
+    // What it creates, the others would list.
+    let memory = scenarios![memory::large_objects_of_a_tenant_do_not_exhaust_memory];
     // An API server does not see parameters of a built-in kind again once it stopped to watch them for other policies.
     let mut alone = scenarios![mutation_cases::mutation_cases_match_the_api_server];
     if std::env::var_os("PALISADE_BOUNDS").is_some() {
@@ -276,6 +283,7 @@ fn main() -> ExitCode {
         privilege::service_accounts_lack_dangerous_permissions,
         confinement::only_dry_runs_are_admitted_in_the_probe_namespace,
         confinement::only_the_controller_and_admins_may_write_parameters,
+        parameters::tenants_can_neither_delete_nor_hold_nor_starve_parameters,
         confinement::only_admins_may_set_the_stage_of_a_namespace,
         approvals::only_approvers_may_approve_an_exception,
         confinement::controller_is_confined_to_its_own_objects,
@@ -286,6 +294,7 @@ fn main() -> ExitCode {
     let confined = scenarios![
         confinement::only_dry_runs_are_admitted_in_the_probe_namespace,
         confinement::only_the_controller_and_admins_may_write_parameters,
+        parameters::tenants_can_neither_delete_nor_hold_nor_starve_parameters,
         confinement::only_admins_may_set_the_stage_of_a_namespace,
         approvals::only_approvers_may_approve_an_exception,
         confinement::controller_is_confined_to_its_own_objects,
@@ -336,6 +345,7 @@ fn main() -> ExitCode {
         ("1.36 with policies of its own", own_policies, own),
         ("1.36 with a profile of its own", with_own_profile, own_profile),
         ("1.33 to 1.36", emulated("1.33"), upgraded),
+        ("1.36 with large objects", without_type_checks(), memory),
         ("1.36 pods of others", without_type_checks(), others),
         ("1.36 to make fixtures", ControlPlane::builder(), made),
         ("1.33 with Prometheus", emulated("1.33"), scraped),

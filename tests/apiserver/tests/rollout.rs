@@ -295,10 +295,49 @@ async fn the_controller_makes_no_namespace_weaker(cluster: &Cluster, test: &str,
         let denied = matches!(&verdict, Verdict::Denied(text) if text.contains("palisade-controller changes"));
         ensure!(denied, "{metadata}: {verdict:?}");
     }
+    no_stage_is_the_one_of_the_profile(cluster, test, &controller).await?;
     let patch = json!({"metadata": {"annotations": {hold: "Violations: none"}}});
     let verdict = cluster.ask_as(&controller, "PATCH", &path, &patch).await;
     ensure!(verdict == Verdict::Admitted, "{verdict:?}");
     an_admin_holds_a_namespace(cluster, test, &controller).await
+}
+
+/// A namespace without a label is at the stage of the profile: Warn is weaker than Deny, and stricter than Audit.
+async fn no_stage_is_the_one_of_the_profile(cluster: &Cluster, test: &str, controller: &kube::Client) -> TestResult {
+    let denying = format!("{test}-denying");
+    let mut profile = Cluster::small_profile(&denying);
+    profile["spec"]["enforcement"] = json!({"pods": "Deny", "workloads": "Audit", "namespaceStages": "ByLabel"});
+    cluster.apply_profile(&profile).await?;
+    let namespace = format!("{test}-unlabelled");
+    cluster.create_tool(&denying, &namespace, UID).await?;
+    let path = format!("/api/v1/namespaces/{namespace}?dryRun=All");
+    let set = async |profile: &str, stage: &str| {
+        let patch = json!({"metadata": {"labels": {names::stage_label(profile): stage}}});
+        cluster.ask_as(controller, "PATCH", &path, &patch).await
+    };
+    let is_weaker = |verdict: &Verdict| match verdict {
+        Verdict::Denied(text) => text.contains("palisade-controller sets no weaker stage"),
+        _ => false,
+    };
+    eventually("the API server knows the profile", || async {
+        let verdict = set(&denying, "Warn").await;
+        if is_weaker(&verdict) { Ok(()) } else { Err(format!("{verdict:?}")) }
+    })
+    .await?;
+    for (profile, stage) in [(denying.as_str(), "Deny"), (test, "Warn"), (test, "Deny")] {
+        let verdict = set(profile, stage).await;
+        ensure!(verdict == Verdict::Admitted, "{stage} of {profile}: {verdict:?}");
+    }
+    ensure!(set(&denying, "Audit").await.denial().is_some(), "Audit is weaker than anything");
+    profile["spec"]["enforcement"] = json!({"pods": "Audit", "workloads": "Deny", "namespaceStages": "ByLabel"});
+    cluster.apply_profile(&profile).await?;
+    eventually("the stage of workloads counts, too", || async {
+        let verdict = set(&denying, "Warn").await;
+        if is_weaker(&verdict) { Ok(()) } else { Err(format!("{verdict:?}")) }
+    })
+    .await?;
+    cluster.delete_profile(&denying).await?;
+    cluster.delete_namespace(&namespace).await
 }
 
 /// What the controller has yet to see of a hold, the API server knows.

@@ -14,6 +14,7 @@ use kube::{
     api::{ListParams, Patch, PatchParams, PostParams},
 };
 use palisade_api::{Approval, ApprovalState, ToolSecurityException};
+use palisade_process::lists;
 use serde_json::{Value as Json, json};
 
 pub use self::args::ExceptionCommand;
@@ -114,8 +115,8 @@ fn refused(what: &str, error: &kube::Error) -> Failure {
 async fn list(client: &Client, args: &ListArgs) -> Result<(), Failure> {
     let place = Place::of(client, &args.of);
     let api = if args.all_namespaces { Api::all(client.clone()) } else { place.api };
-    let found = api.list(&ListParams::default()).await;
-    let mut found = found.map_err(|error| refused("cannot list exceptions", &error))?.items;
+    let found = lists::all(&api, &ListParams::default()).await;
+    let mut found = found.map_err(|error| refused("cannot list exceptions", &error))?;
     found.retain(|one| !args.pending || shown::is_pending(one));
     output::print(&match args.output {
         ListFormat::Json => format!("{:#}\n", json!({"exceptions": found})),

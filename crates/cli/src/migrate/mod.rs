@@ -18,6 +18,7 @@ use args::{Format, StageArg};
 use crate::{
     input::{self, Object},
     output::{self, could_not_print},
+    profiles::guarded,
     report::{self, Failure, Problem, Source},
 };
 
@@ -150,8 +151,17 @@ fn located(object: &Object<'_>, mistake: &Diagnostic) -> Problem {
 fn check(migrated: &[Migrated], objects: &[Object<'_>]) -> Result<(), Failure> {
     let mut problems = Vec::new();
     for (Migrated { profile, .. }, object) in migrated.iter().zip(objects) {
-        let checked = palisade_compiler::compile(profile)
-            .and_then(|compiled| palisade_gate::check(compiled).map_err(|rejected| rejected.diagnostics));
+        let checked = guarded(|| {
+            palisade_compiler::compile(profile)
+                .and_then(|compiled| palisade_gate::check(compiled).map_err(|rejected| rejected.diagnostics))
+        });
+        let checked = match checked {
+            Ok(checked) => checked,
+            Err(problem) => {
+                problems.push(problem);
+                continue;
+            }
+        };
         for diagnostic in checked.err().unwrap_or_default() {
             let message = format!("the profile that this becomes is not accepted: {diagnostic}");
             problems.push(object.problem("spec", message).help("the policy may admit no pod: two settings contradict"));

@@ -7,6 +7,7 @@
 mod answers;
 mod discover;
 mod enforcement;
+mod labels;
 mod mutation;
 mod servers;
 mod site;

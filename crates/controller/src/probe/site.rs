@@ -6,7 +6,7 @@ use http::StatusCode;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{
     Api, Client,
-    api::{Patch, PatchParams, PostParams},
+    api::{ListParams, Patch, PatchParams, PostParams},
     client::Body,
     core::{PartialObjectMeta, Request},
 };
@@ -16,6 +16,7 @@ use serde_json::{Value as Json, json};
 use tokio::time::timeout;
 
 use super::{
+    labels::Relabelling,
     servers::{Server, Servers},
     wait::{ANSWER, no_answer},
 };
@@ -62,7 +63,7 @@ pub enum PolicyAnswer {
 }
 
 impl Site {
-    /// Sets these labels on the namespace, and removes those that were set before.
+    /// Sets these labels on the namespace, and removes those that were set before, except for those of the installation.
     ///
     /// # Errors
     /// Why that was not possible.
@@ -72,10 +73,8 @@ impl Site {
             return Err(format!("there is no namespace {namespace}"));
         }
         let api: Api<PartialObjectMeta<Namespace>> = Api::all(self.client.clone());
-        let patch = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": labels}});
-        let apply = PatchParams::apply(names::field_manager::PROBE).force();
-        let why = match timeout(ANSWER, api.patch(namespace, &apply, &Patch::Apply(&patch))).await {
-            Ok(Ok(_)) => return Ok(()),
+        let why = match timeout(ANSWER, relabel(&api, labels)).await {
+            Ok(Ok(())) => return Ok(()),
             Ok(Err(error)) => ApiError::from(error).to_string(),
             Err(_) => no_answer(),
         };
@@ -111,6 +110,22 @@ impl Site {
         self.servers.missed_an_answer();
         Err(why)
     }
+}
+
+async fn relabel(api: &Api<PartialObjectMeta<Namespace>>, labels: &Labels) -> kube::Result<()> {
+    let namespace = names::PROBE_NAMESPACE;
+    // The controller may list namespaces, and get none.
+    let named = ListParams::default().fields(&format!("metadata.name={namespace}"));
+    let found = api.list_metadata(&named).await?.items.pop().map(|found| found.metadata).unwrap_or_default();
+    let Relabelling { restored, applied } = Relabelling::new(&found, labels);
+    if !restored.is_empty() {
+        let manager = names::field_manager::INSTALLED.to_owned();
+        let manager = PatchParams { field_manager: Some(manager), ..PatchParams::default() };
+        api.patch_metadata(namespace, &manager, &Patch::Merge(json!({"metadata": {"labels": restored}}))).await?;
+    }
+    let patch = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": applied}});
+    let apply = PatchParams::apply(names::field_manager::PROBE).force();
+    api.patch(namespace, &apply, &Patch::Apply(&patch)).await.map(drop)
 }
 
 impl Reply {

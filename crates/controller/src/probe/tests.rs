@@ -92,7 +92,14 @@ impl Mock {
             )
         };
         if method == Method::GET {
-            return if path == "/version" { (200, None, json!({})) } else { status(404, "no".to_owned()) };
+            return match path {
+                "/version" => (200, None, json!({})),
+                "/api/v1/namespaces" => {
+                    let labels = namespace.set(|state| state.labels.clone());
+                    (200, None, json!({"metadata": {}, "items": [{"metadata": probed(&labels)}]}))
+                }
+                _ => status(404, "no".to_owned()),
+            };
         }
         if method == Method::PATCH {
             let refusal = self.set(|state| state.refusals.pop_front().or(state.refuses));
@@ -121,6 +128,13 @@ impl Mock {
         }
         (201, self.set(|state| state.warning.clone()), body)
     }
+}
+
+/// The metadata of the probe namespace, all of whose labels are of probes.
+fn probed(labels: &BTreeMap<String, String>) -> Json {
+    let fields: BTreeMap<_, _> = labels.keys().map(|key| (format!("f:{key}"), json!({}))).collect();
+    let entry = json!({"manager": names::field_manager::PROBE, "fieldsV1": {"f:metadata": {"f:labels": fields}}});
+    json!({"name": names::PROBE_NAMESPACE, "labels": labels, "managedFields": [entry]})
 }
 
 /// A prober, the API servers it asks, and the profiles it is asked about.

@@ -42,7 +42,7 @@ use crate::{
 const LOOK: Duration = Duration::from_secs(1);
 /// The longest pause after a failure.
 const MOST: Duration = Duration::from_mins(5);
-/// How many objects one request lists.
+/// How many objects one request lists at most.
 const PAGE: u32 = 500;
 /// How often a list may begin again in one pass, because it takes longer than the API server keeps its place.
 const RESTARTS: usize = 3;
@@ -233,8 +233,8 @@ impl Scan {
         let (mut page, mut restarts) = (ListParams::default().limit(PAGE), 0);
         loop {
             self.pace.tick().await;
-            let listed = list_page(&self.cx.client, None, (api_version, kind, resource), &page).await;
-            let Page { mut objects, next } = match listed {
+            let listed = list_page(&self.cx, None, (api_version, kind, resource), &page).await;
+            let Page { mut objects, next, room } = match listed {
                 Ok(page) => page,
                 Err(error) if error.is_expired() && restarts < RESTARTS => {
                     restarts += 1;
@@ -257,6 +257,7 @@ impl Scan {
                 let _permit = self.cx.plans.acquire().await;
                 pass = tokio::task::spawn_blocking(move || {
                     pass.judge(kind, &objects);
+                    drop((objects, room));
                     pass
                 })
                 .await?;

@@ -62,6 +62,9 @@ pub struct ObservedNamespace {
 pub struct ObservedParams {
     /// What they say; `None` if they cannot be read.
     pub spec: Option<Packed<ToolSecurityParamsSpec>>,
+    /// Whether somebody else has given them a finalizer or an owner, which can hold or delete them. Parameters that the
+    /// controller writes have neither.
+    pub held: bool,
 }
 
 /// A policy and its bindings in the cluster.
@@ -360,7 +363,9 @@ type ParamsRow = ((String, String), u64, Arc<ObservedParams>);
 fn params_row(meta: &ObjectMeta, spec: Option<&ToolSecurityParamsSpec>) -> ParamsRow {
     let (name, version) = identity(meta);
     let key = (name, meta.namespace.clone().unwrap_or_default());
-    (key, version, Arc::new(ObservedParams { spec: spec.map(Packed::new) }))
+    let some = |one: Option<usize>| one.is_some_and(|count| count > 0);
+    let held = some(meta.finalizers.as_ref().map(Vec::len)) || some(meta.owner_references.as_ref().map(Vec::len));
+    (key, version, Arc::new(ObservedParams { spec: spec.map(Packed::new), held }))
 }
 
 fn policy_row(mut policy: ValidatingAdmissionPolicy) -> (String, u64, Arc<ValidatingAdmissionPolicy>) {

@@ -4,6 +4,7 @@
 mod exceptions;
 mod lanes;
 mod mock;
+mod removal;
 mod rollout;
 mod stages;
 

@@ -9,7 +9,7 @@ use palisade_api::names::{self, Shape};
 
 use crate::call::{ApiError, call};
 
-/// How many events one request lists.
+/// How many events one request lists at most.
 const PAGE: u32 = 500;
 /// The longest message, in characters.
 const LONGEST: usize = 300;

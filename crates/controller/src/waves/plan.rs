@@ -6,6 +6,8 @@ use palisade_api::{HELD_BY_VIOLATIONS, HeldNamespace, OnViolation, Rollout, Stag
 use palisade_compiler::Namespace;
 use palisade_objects::selector;
 
+use crate::text::fnv1a;
+
 /// How many held namespaces a status names.
 const NAMED: usize = 10;
 /// The longest reason in a status, in characters.
@@ -133,12 +135,6 @@ fn percentile(name: &str) -> u8 {
     let hash = fnv1a(name.as_bytes());
     // The low bits of similar names are similar.
     u8::try_from((hash ^ (hash >> 32)) % 100).unwrap_or_default()
-}
-
-/// FNV-1a (<http://www.isthe.com/chongo/tech/comp/fnv>), which no update of a library changes.
-fn fnv1a(bytes: &[u8]) -> u64 {
-    let add = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, add)
 }
 
 #[cfg(test)]
