@@ -27,6 +27,12 @@ impl AcceptedProfile {
         self.profile.metadata.generation.unwrap_or_default()
     }
 
+    /// Whether it is the same generation, and has a fast path if this one has.
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.generation() == other.generation()
+            && palisade_compiler::fast_path(&self.profile) == palisade_compiler::fast_path(&other.profile)
+    }
+
     /// How long until the next exception ends.
     pub fn exception_ends_in(&self, now: Timestamp) -> Option<Duration> {
         let end = self.compiled.exceptions.next_end(now)?;

@@ -4,8 +4,8 @@
 
 use std::{sync::Arc, time::Duration};
 
-use palisade_api::{ToolSecurityProfile, ToolSecurityProfileSpec, conditions::Reason};
-use palisade_compiler::compile;
+use palisade_api::{ToolSecurityProfile, ToolSecurityProfileSpec, conditions::Reason, names};
+use palisade_compiler::{Options, compile_with, fast_path};
 use palisade_gate::check;
 use palisade_process::on_large_stack;
 use tokio::{sync::Semaphore, time::Instant};
@@ -19,8 +19,9 @@ use crate::{
 /// What this stage remembers of a profile.
 #[derive(Debug, Default)]
 pub struct CompileState {
-    /// The verdict on a generation.
-    verdict: Option<(i64, Verdict)>,
+    /// The verdict on a generation, and whether that has a fast path: an annotation says so, which is part of no
+    /// generation.
+    verdict: Option<((i64, Option<bool>), Verdict)>,
     /// When it is to be found anew, because a bug or the system is to blame and not the profile.
     again: Option<Instant>,
 }
@@ -32,20 +33,42 @@ impl CompileState {
     }
 }
 
-type Check = fn(Arc<ToolSecurityProfile>) -> Result<AcceptedProfile, Rejection>;
+/// How profiles are compiled and checked.
+#[derive(Debug)]
+pub struct Compiler {
+    /// How many at the same time: each takes a processor.
+    turns: Semaphore,
+    /// Whether their policies have a fast path.
+    fast_path: bool,
+}
+
+impl Compiler {
+    /// So many profiles at the same time, with a fast path or without.
+    pub fn new(concurrency: usize, fast_path: bool) -> Self {
+        Self { turns: Semaphore::new(concurrency.max(1)), fast_path }
+    }
+}
+
+type Check = fn(Arc<ToolSecurityProfile>, Options) -> Result<AcceptedProfile, Rejection>;
 
 /// How long a verdict holds that says nothing about the profile.
 const AGAIN: Duration = Duration::from_mins(1);
 
 /// Compiles and checks the profile, once for each generation. A profile that makes that panic is not accepted.
-pub async fn verdict(checks: &Semaphore, observed: &ObservedProfile, state: &mut CompileState) -> Verdict {
-    verdict_by(checks, observed, state, compile_and_check).await
+pub async fn verdict(compiler: &Compiler, observed: &ObservedProfile, state: &mut CompileState) -> Verdict {
+    verdict_by(compiler, observed, state, compile_and_check).await
 }
 
-async fn verdict_by(checks: &Semaphore, observed: &ObservedProfile, state: &mut CompileState, check: Check) -> Verdict {
+async fn verdict_by(
+    compiler: &Compiler,
+    observed: &ObservedProfile,
+    state: &mut CompileState,
+    check: Check,
+) -> Verdict {
     let generation = observed.meta.generation.unwrap_or_default();
+    let of = (generation, observed.profile.as_ref().ok().and_then(|profile| fast_path(profile).ok()));
     if let Some((checked, verdict)) = &state.verdict
-        && *checked == generation
+        && *checked == of
         && observed.profile.is_ok()
         && state.again.is_none_or(|again| Instant::now() < again)
     {
@@ -54,7 +77,7 @@ async fn verdict_by(checks: &Semaphore, observed: &ObservedProfile, state: &mut 
     let verdict = match &observed.profile {
         Ok(profile) => {
             let span = tracing::debug_span!("compile", profile = observed.meta.name, generation);
-            let checked = on_own_thread(checks, Arc::clone(profile), check).instrument(span).await;
+            let checked = on_own_thread(compiler, Arc::clone(profile), check).instrument(span).await;
             checked.map(Arc::new).map_err(Arc::new)
         }
         Err(error) => {
@@ -64,12 +87,13 @@ async fn verdict_by(checks: &Semaphore, observed: &ObservedProfile, state: &mut 
     };
     let is_final = !verdict.as_ref().is_err_and(|rejection| rejection.reason == Reason::InternalError);
     state.again = (!is_final).then(|| Instant::now() + AGAIN);
-    state.verdict = Some((generation, verdict.clone()));
+    state.verdict = Some((of, verdict.clone()));
     verdict
 }
 
-fn compile_and_check(profile: Arc<ToolSecurityProfile>) -> Result<AcceptedProfile, Rejection> {
-    let compiled = compile(&profile).map_err(|diagnostics| Rejection::new(Reason::InvalidSpec, &diagnostics))?;
+fn compile_and_check(profile: Arc<ToolSecurityProfile>, options: Options) -> Result<AcceptedProfile, Rejection> {
+    let compiled =
+        compile_with(&profile, options).map_err(|diagnostics| Rejection::new(Reason::InvalidSpec, &diagnostics))?;
     let compiled = check(compiled).map_err(|rejected| Rejection::new(Reason::CheckFailed, &rejected.diagnostics))?;
     Ok(AcceptedProfile { profile, compiled })
 }
@@ -77,12 +101,13 @@ fn compile_and_check(profile: Arc<ToolSecurityProfile>) -> Result<AcceptedProfil
 /// A check takes up to some tenths of a second of a processor. Whatever a profile makes of it, other profiles and the
 /// process go on.
 async fn on_own_thread(
-    checks: &Semaphore,
+    compiler: &Compiler,
     profile: Arc<ToolSecurityProfile>,
     check: Check,
 ) -> Result<AcceptedProfile, Rejection> {
-    let _permit = checks.acquire().await;
-    let checked = tokio::task::spawn_blocking(move || on_large_stack(move || check(profile)));
+    let _permit = compiler.turns.acquire().await;
+    let options = Options { fast_path: compiler.fast_path, ..Options::default() };
+    let checked = tokio::task::spawn_blocking(move || on_large_stack(move || check(profile, options)));
     let why = match checked.await {
         Ok(Ok(checked)) => return checked,
         Ok(Err(no_result)) => no_result.to_string(),
@@ -94,15 +119,19 @@ async fn on_own_thread(
 
 /// The profile with an earlier spec, if the gate still accepts that.
 pub async fn earlier(
-    checks: &Semaphore,
+    compiler: &Compiler,
     observed: &ObservedProfile,
     generation: i64,
     spec: ToolSecurityProfileSpec,
 ) -> Option<AcceptedProfile> {
     let mut metadata = observed.meta.clone();
     metadata.generation = Some(generation);
-    let profile = Arc::new(ToolSecurityProfile { metadata, spec, status: None });
-    match on_own_thread(checks, profile, compile_and_check).await {
+    let mut profile = ToolSecurityProfile { metadata, spec, status: None };
+    if fast_path(&profile).is_err() {
+        // The annotation belongs to the newest generation, which is rejected for it. This one is not.
+        profile.metadata.annotations.get_or_insert_default().remove(names::FAST_PATH_ANNOTATION);
+    }
+    match on_own_thread(compiler, Arc::new(profile), compile_and_check).await {
         Ok(accepted) => Some(accepted),
         Err(rejection) => {
             // An older version of Palisade accepted it.
@@ -127,20 +156,48 @@ mod tests {
         let mut profile = ToolSecurityProfile::new("tools", spec.unwrap());
         profile.metadata.generation = Some(1);
         let observed = ObservedProfile { meta: profile.metadata.clone(), profile: Ok(Arc::new(profile)) };
-        let (checks, mut state) = (Semaphore::new(1), CompileState::default());
-        let check = |profile| {
+        let (compiler, mut state) = (Compiler::new(1, true), CompileState::default());
+        let check = |profile, options| {
             assert!(!PANICS.load(Ordering::Relaxed), "a bug");
-            compile_and_check(profile)
+            compile_and_check(profile, options)
         };
-        let rejection = verdict_by(&checks, &observed, &mut state, check).await.unwrap_err();
+        let rejection = verdict_by(&compiler, &observed, &mut state, check).await.unwrap_err();
         assert_eq!(rejection.reason, Reason::InternalError);
         assert!(rejection.message.contains("a bug in Palisade: a bug"), "{rejection:?}");
         // Not with each event of a namespace.
         PANICS.store(false, Ordering::Relaxed);
-        assert!(verdict_by(&checks, &observed, &mut state, check).await.is_err());
+        assert!(verdict_by(&compiler, &observed, &mut state, check).await.is_err());
         tokio::time::advance(state.again_in().unwrap()).await;
-        let verdict = verdict_by(&checks, &observed, &mut state, check).await;
+        let verdict = verdict_by(&compiler, &observed, &mut state, check).await;
         assert_eq!(verdict.unwrap().generation(), 1);
         assert_eq!(state.again_in(), None);
+    }
+
+    #[tokio::test]
+    async fn an_annotation_turns_the_fast_path_off_in_the_same_generation() {
+        let spec = serde_json::json!({"namespaceSelector": {"matchLabels": {"a": "b"}}});
+        let observed = |value: Option<&str>| {
+            let mut profile = ToolSecurityProfile::new("tools", serde_json::from_value(spec.clone()).unwrap());
+            profile.metadata.generation = Some(1);
+            let annotation = value.map(|value| [(names::FAST_PATH_ANNOTATION.to_owned(), value.to_owned())].into());
+            profile.metadata.annotations = annotation;
+            ObservedProfile { meta: profile.metadata.clone(), profile: Ok(Arc::new(profile)) }
+        };
+        let mut state = CompileState::default();
+        for (fast_path, value, expected) in [
+            (true, None, Ok(true)),
+            (true, Some("Off"), Ok(false)),
+            (true, Some("no"), Err(Reason::InvalidSpec)),
+            (true, Some("On"), Ok(true)),
+        ] {
+            let verdict = verdict(&Compiler::new(1, fast_path), &observed(value), &mut state).await;
+            let found = verdict.map(|accepted| accepted.compiled.bundle.pods.has_fast_path());
+            assert_eq!(found.map_err(|rejection| rejection.reason), expected, "{value:?}");
+        }
+        let off = verdict(&Compiler::new(1, false), &observed(None), &mut CompileState::default()).await.unwrap();
+        assert!(!off.compiled.bundle.pods.has_fast_path());
+        // A wrong annotation does not take the last good generation.
+        let spec = serde_json::from_value(spec.clone()).unwrap();
+        assert!(earlier(&Compiler::new(1, true), &observed(Some("no")), 1, spec).await.is_some());
     }
 }

@@ -8,13 +8,14 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    compile::Compiler,
     events::Events,
     fence::{Leadership, fenced},
     jobs::JobQueue,
     judge::ROOM,
     metrics::Metrics,
     native::NativePolicies,
-    options::Options,
+    options::{Options, Switch},
     probe::{Prober, Servers},
     queue::{Queue, Queues},
     registration::Registration,
@@ -69,8 +70,8 @@ pub struct Context {
     pub states: States,
     /// Parameters to write and to delete.
     pub jobs: JobQueue,
-    /// Bounds how many profiles are compiled and checked at the same time: that takes a processor.
-    pub checks: Semaphore,
+    /// Compiles and checks profiles, a few at the same time.
+    pub compiler: Compiler,
     /// Bounds how many plans of all namespaces are made at the same time.
     pub plans: Semaphore,
     /// Bounds how many pods and workloads are in memory at the same time, in KiB of their text.
@@ -126,7 +127,7 @@ impl Context {
             queues,
             states: States::default(),
             jobs: JobQueue::new(options.write_concurrency),
-            checks: Semaphore::new(options.profile_concurrency.max(1)),
+            compiler: Compiler::new(options.profile_concurrency, options.fast_path == Switch::On),
             plans: Semaphore::new(PLANS),
             pages: Arc::new(Semaphore::new(ROOM as usize)),
             prober: Arc::new(prober),

@@ -3,7 +3,7 @@
 //!
 //! There is no bound on purpose. The work mostly waits for answers of the API server, and with a bound, some profiles
 //! with hanging requests would block all others. Work that keeps a processor busy has bounds of its own
-//! ([`Context::checks`], [`Context::plans`]), and runs on other threads than those that drive lanes.
+//! ([`Context::compiler`], [`Context::plans`]), and runs on other threads than those that drive lanes.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

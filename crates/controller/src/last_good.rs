@@ -3,12 +3,12 @@
 use std::{sync::Arc, time::Duration};
 
 use kube::Client;
-use tokio::{sync::Semaphore, time::Instant};
+use tokio::time::Instant;
 
 use crate::{
     accepted::AcceptedProfile,
     call::ApiError,
-    compile::{self, CompileState},
+    compile::{self, CompileState, Compiler},
     revision,
     store::ObservedProfile,
 };
@@ -56,7 +56,7 @@ impl LastGood {
     pub async fn load(
         &mut self,
         client: &Client,
-        checks: &Semaphore,
+        compiler: &Compiler,
         observed: &ObservedProfile,
         compiled: &mut CompileState,
     ) -> Result<Option<Arc<AcceptedProfile>>, ApiError> {
@@ -69,9 +69,9 @@ impl LastGood {
                 self.profile = if written.is_some() {
                     // Usually after a restart. The gate checks it once.
                     self.saved = Some(saved.generation);
-                    compile::verdict(checks, observed, compiled).await.ok()
+                    compile::verdict(compiler, observed, compiled).await.ok()
                 } else {
-                    compile::earlier(checks, observed, saved.generation, saved.spec).await.map(Arc::new)
+                    compile::earlier(compiler, observed, saved.generation, saved.spec).await.map(Arc::new)
                 };
             }
             self.read = true;

@@ -78,6 +78,17 @@ pub enum PolicyReports {
     Off,
 }
 
+/// Whether something is on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+#[value(rename_all = "PascalCase")]
+pub enum Switch {
+    /// It is.
+    #[default]
+    On,
+    /// It is not.
+    Off,
+}
+
 /// Options of the controller.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
@@ -92,6 +103,10 @@ pub struct Options {
     /// profile waits for it.
     #[arg(long, default_value_t = 2, value_parser = some())]
     pub profile_concurrency: usize,
+    /// Whether policies have match conditions that exclude requests without violations. Off gives the same verdicts, and each
+    /// request costs more. The annotation toolsecurity.dev/fast-path: Off turns it off for one profile.
+    #[arg(long, env = "PALISADE_FAST_PATH", value_enum, default_value = "On")]
+    pub fast_path: Switch,
     /// How long changes are collected before a profile is reconciled.
     #[arg(long, default_value = "20ms", value_parser = duration)]
     pub debounce: Duration,
@@ -145,6 +160,7 @@ impl Default for Options {
             listen: SocketAddr::from(([0, 0, 0, 0], 8080)),
             write_concurrency: 4,
             profile_concurrency: 2,
+            fast_path: Switch::On,
             debounce: Duration::from_millis(20),
             api_servers: ApiServers::Discover,
             probe_interval: Duration::from_mins(5),

@@ -143,11 +143,11 @@ async fn reconcile(
     }
     cx.store.follow(profile);
     finalizer::add(cx, &observed).await.map_err(ReconcileError::Finalizer)?;
-    let last = progress.last_good.load(&cx.client, &cx.checks, &observed, &mut progress.compile).await;
+    let last = progress.last_good.load(&cx.client, &cx.compiler, &observed, &mut progress.compile).await;
     if let Ok(Some(last)) = &last {
         restore_last_good(cx, profile, &observed, state, last).await;
     }
-    let verdict = compile::verdict(&cx.checks, &observed, &mut progress.compile).await;
+    let verdict = compile::verdict(&cx.compiler, &observed, &mut progress.compile).await;
     let last = match (last, &verdict) {
         (Ok(last), _) => last,
         (Err(error), Ok(_)) => {
@@ -383,7 +383,7 @@ impl Reconcile<'_> {
     ) -> Result<Next, ReconcileError> {
         let Self { cx, profile, observed, state, verdict } = *self;
         set_target(cx, profile, state, target);
-        let in_force = state.in_force().generation() == Some(target.generation());
+        let in_force = state.in_force().accepted.as_ref().is_some_and(|accepted| accepted.is_same(target));
         let mut changed = Ok(());
         if !in_force {
             let begun = progress.last_good.is_saved(target.generation()) || is_begun(cx, profile, target.generation());
