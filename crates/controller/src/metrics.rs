@@ -190,15 +190,8 @@ pub struct Metrics {
 const STATES: [&str; 3] = ["selected", "ready", "failed"];
 const ROLLOUT_STATES: [&str; 3] = ["promoted", "pending", "held"];
 /// How a reconcile ends.
-const RECONCILED: [&str; 7] = [
-    "ok",
-    "finalizer_error",
-    "compile_error",
-    "try_error",
-    "apply_error",
-    "report_error",
-    "remove_error",
-];
+const RECONCILED: [&str; 7] =
+    ["ok", "finalizer_error", "compile_error", "try_error", "apply_error", "report_error", "remove_error"];
 /// How a scan ends.
 const SCANNED: [&str; 2] = ["ok", "error"];
 /// What is restored when somebody else changes it.

@@ -6,7 +6,7 @@ use kube::{
     api::{DeleteParams, Patch, PatchParams},
 };
 use palisade_api::{ToolSecurityParams, names};
-use palisade_tests::{Cluster, TestResult, Verdict, ensure, eventually, hostile_pod, plain_get, tool_pod};
+use palisade_tests::{Cluster, TestResult, Verdict, ensure, eventually, hostile_pod, tool_pod};
 use serde_json::{Value as Json, json};
 
 use crate::{history::printed, privilege::tamper};
@@ -260,8 +260,7 @@ pub(crate) async fn a_profile_that_is_being_deleted_is_not_reported_as_enforced(
     ensure!(shown.split_whitespace().collect::<Vec<_>>() == ["False", "False", "0"], "{shown}");
     let shown = printed(cluster, &["status", test]).await?;
     ensure!(shown.contains("the profile is being deleted, and is no longer enforced"), "{shown}");
-    let address = cluster.controller.as_ref().map(|running| running.addr).ok_or("no controller")?;
-    let metrics = plain_get(address, "/metrics").await?;
+    let metrics = cluster.controller_get("/metrics").await?;
     for (type_, status, value) in [("Enforced", "True", 0), ("Ready", "True", 0), ("Enforced", "False", 1)] {
         let line =
             format!("palisade_profile_condition{{profile=\"{test}\",type=\"{type_}\",status=\"{status}\"}} {value}");
