@@ -26,7 +26,7 @@ use crate::{
     repair, revision,
     state::State,
     store::ObservedProfile,
-    write::begin_jobs,
+    write::{begin_jobs, let_go},
 };
 
 /// How long to probe whether the API server has noticed that the bindings are gone.
@@ -186,12 +186,15 @@ pub async fn params(cx: &Arc<Context>, profile: &str, state: &State) -> Result<b
     let api: Api<PartialObjectMeta<ToolSecurityParams>> = Api::all(cx.client.clone());
     let of_profile = ListParams::default().fields(&format!("metadata.name={}", names::params(profile)));
     let found = call(all_metadata(&api, &of_profile)).await.map_err(RemoveError::List)?;
-    let left = found.iter().filter(|meta| meta.deletion_timestamp.is_none());
-    let left: Vec<_> = left.filter_map(|meta| meta.namespace.as_ref()).collect();
-    for namespace in &left {
+    let (going, left): (Vec<_>, Vec<_>) = found.iter().partition(|meta| meta.deletion_timestamp.is_some());
+    for namespace in left.iter().filter_map(|meta| meta.namespace.as_ref()) {
         cx.jobs.set(profile, namespace, Some((Class::Bulk, Job::Delete)));
     }
     begin_jobs(cx);
+    if left.is_empty() {
+        let held = going.iter().filter(|meta| meta.finalizers.as_ref().is_some_and(|all| !all.is_empty()));
+        held.filter_map(|meta| meta.namespace.as_ref()).for_each(|namespace| let_go(cx, profile, namespace));
+    }
     Ok(left.is_empty())
 }
 

@@ -105,13 +105,25 @@ async fn delete_one(cx: &Context, profile: &str, namespace: &str) -> Result<(), 
 /// or while it was not. With an owner, the garbage collector deletes them whenever the tenant deletes that.
 async fn free(cx: &Context, api: &Api<ToolSecurityParams>, profile: &str, namespace: &str) -> Result<(), ApiError> {
     let (_, observed) = cx.store.tenant(profile, namespace);
-    if !observed.is_some_and(|observed| observed.held) {
-        return Ok(());
-    }
+    if observed.is_some_and(|observed| observed.held) { strip(api, profile).await } else { Ok(()) }
+}
+
+async fn strip(api: &Api<ToolSecurityParams>, profile: &str) -> Result<(), ApiError> {
     let manager =
         PatchParams { field_manager: Some(names::field_manager::PARAMS.to_owned()), ..PatchParams::default() };
     let freed = json!({"metadata": {"finalizers": null, "ownerReferences": null}});
     gone(api.patch_metadata(&names::params(profile), &manager, &Patch::Merge(&freed))).await.map(drop)
+}
+
+/// Lets parameters go that are deleted and held by a finalizer, beside everything else: nothing waits for it.
+pub fn let_go(cx: &Arc<Context>, profile: &str, namespace: &str) {
+    let api: Api<ToolSecurityParams> = Api::namespaced(cx.client.clone(), namespace);
+    let (profile, namespace) = (profile.to_owned(), namespace.to_owned());
+    cx.supervisor.spawn_job(format!("held parameters of {profile}"), async move {
+        if let Err(error) = strip(&api, &profile).await {
+            tracing::warn!(profile, namespace, %error, "could not remove the finalizers of deleted parameters");
+        }
+    });
 }
 
 /// Whether the API server has a namespace. One that has parameters and that no watch has shown may be new.
