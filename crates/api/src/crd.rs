@@ -178,7 +178,8 @@ mod tests {
     #[test]
     fn every_time_in_a_definition_can_be_read() {
         let mut found = Vec::new();
-        for crd in all() {
+        // Times in parameters are written by the controller alone, and read by policies.
+        for crd in all().into_iter().filter(|crd| crd.spec.names.kind != "ToolSecurityParams") {
             let schema = json!(crd)["spec"]["versions"][0]["schema"]["openAPIV3Schema"].clone();
             unrestricted(&crd.spec.names.kind, &schema, &mut found);
         }

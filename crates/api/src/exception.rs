@@ -105,7 +105,7 @@ pub struct ExceptionScope {
     pub container: Option<String>,
     /// What the image of a container begins with, up to a slash, a colon or an @, for example
     /// registry.example/drivers/: what the checks say of containers with other images, of volumes and of the pod as a
-    /// whole stays. No prefix matches an image ID, such as sha256:....
+    /// whole stays. No prefix matches an image ID.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 2, max = 256), regex(pattern = r"^[^\s]+[/:@]$"))]
     pub image_prefix: Option<String>,

@@ -52,7 +52,7 @@ fn escaped(chars: &mut std::str::Chars<'_>) -> Option<char> {
     };
     let hex = chars.as_str().get(..digits).filter(|hex| hex.bytes().all(|byte| byte.is_ascii_hexdigit()))?;
     let number = u32::from_str_radix(hex, 16).ok()?;
-    // It is `\x` for a byte that is no text, which is none in JSON either.
+    // It is `\x` for a byte that is not a text, and not one in JSON either.
     let found = if digits == 2 && number >= 0x80 { char::REPLACEMENT_CHARACTER } else { char::from_u32(number)? };
     let _ = chars.nth(digits - 1);
     Some(found)

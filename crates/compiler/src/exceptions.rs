@@ -153,7 +153,7 @@ impl Exceptions {
                 format!("check {check} does not look at containers one by one; leave container and imagePrefix out");
             return (ExceptionReason::NotCovered, message);
         }
-        // Its text is compared with the beginning of what a pod says. An id is no name.
+        // Its text is compared with the beginning of what a pod says. An id is not a name.
         if let Some(prefix) = request.scope.image_prefix.as_ref().filter(|prefix| is_id(prefix)) {
             let message = format!(
                 "imagePrefix {prefix} matches image IDs, which any image on a node can have; name a registry or a repository"

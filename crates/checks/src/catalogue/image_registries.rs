@@ -72,7 +72,7 @@ pub static CHECK: Check = Check {
             )
         };
         let of_containers = Finding::new(Over::Containers, bad("c.image"), says("image", "c.image"));
-        // What begins with a registry and a slash, a colon or an @, or is a path in one, is no id.
+        // What begins with a registry and a slash, a colon or an @, or is a path in one, is not an id.
         Some(Rule {
             variables: vec![("imageRegistriesAllowed", allowed.cel())],
             findings: vec![
