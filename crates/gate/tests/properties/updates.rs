@@ -106,10 +106,14 @@ fn no_update_brings_in_a_violation() {
         let with = updates.is_none_or(|updates| updates.spec.param_ref.is_some());
         for (shape, before, (of_spec, of_metadata), workload) in pairs {
             let mut pod = shape.complying(&settings, &values());
-            before.iter().for_each(|change| change.apply(&mut pod));
+            for change in &before {
+                change.apply(&mut pod);
+            }
             let shown = |pod: &Json| workload.map_or_else(|| pod.clone(), |one| one.around("random", pod));
             let old = shown(&pod);
-            of_spec.iter().for_each(|change| change.apply(&mut pod));
+            for change in &of_spec {
+                change.apply(&mut pod);
+            }
             let mut new = shown(&pod);
             for (pointer, value) in &of_metadata {
                 if workload.is_some() || pointer.starts_with("/metadata") {
