@@ -146,7 +146,8 @@ impl Walk {
                 self.walk(&fold.init);
                 let outside = self.bound.len();
                 self.bound.extend([&fold.variable, &fold.accumulator].into_iter().chain(&fold.second).cloned());
-                [&fold.condition, &fold.step].into_iter().for_each(|part| self.walk(part));
+                self.walk(&fold.condition);
+                self.walk(&fold.step);
                 self.bound.truncate(outside);
                 // The result knows the accumulator alone.
                 self.bound.push(Arc::clone(&fold.accumulator));
@@ -185,13 +186,11 @@ impl Walk {
             Expr::Call { function, target, args } => match (&**function, target, args.as_slice()) {
                 ("_?._" | "_[_]" | "_[?_]", None, [operand, key]) => {
                     let mut place = self.place(operand)?;
-                    match &key.expr {
-                        Expr::Literal(Literal::String(key)) => Some(place.below(Some(key))),
-                        _ => {
-                            place.others.push(key);
-                            Some(place.below(None))
-                        }
+                    if let Expr::Literal(Literal::String(key)) = &key.expr {
+                        return Some(place.below(Some(key)));
                     }
+                    place.others.push(key);
+                    Some(place.below(None))
                 }
                 ("orValue", Some(of), [other]) => {
                     let mut place = self.place(of)?;
@@ -210,15 +209,16 @@ impl Walk {
         let keys: Vec<&str> = place.keys.iter().map(|key| &***key).collect();
         match (place.root, keys.as_slice()) {
             ("object", keys) => self.of_object(keys),
-            // The spec, or the template, and parts of it.
-            ("variables", ["spec" | "containers" | "volumes" | "podSecurityContext" | "template", ..]) => {}
-            ("variables", ["annotations", rest @ ..]) => {
-                if self.shape == Shape::Pods {
-                    self.of_metadata("annotations", rest);
-                }
+            ("variables", ["annotations", rest @ ..]) if self.shape == Shape::Pods => {
+                self.of_metadata("annotations", rest);
             }
-            // What these say of an object is always the same. Of others, each update can change it: who sends it, say.
-            ("request", ["kind" | "namespace" | "__namespace__" | "resource" | "subResource", ..]) => {}
+            // The spec, or the template, and parts of it; and what a request always says of an object. Of the rest of a
+            // request, each update can change it: who sends it, say.
+            (
+                "variables",
+                ["spec" | "containers" | "volumes" | "podSecurityContext" | "template" | "annotations", ..],
+            )
+            | ("request", ["kind" | "namespace" | "__namespace__" | "resource" | "subResource", ..]) => {}
             ("oldObject" | "request" | "variables" | "authorizer", _) => self.everything(),
             // `params` and `namespaceObject` are not part of the object; nothing else has data of the request, and
             // `container` and `volume` are in the spec.
@@ -231,11 +231,10 @@ impl Walk {
             [] => self.everything(),
             ["metadata"] => self.all_metadata(),
             ["metadata", field, rest @ ..] => self.of_metadata(field, rest),
-            // No update of the object changes them.
-            ["apiVersion" | "kind" | "status", ..] => {}
             ["spec", ..] if self.shape == Shape::Pods => {}
-            // Where a kind has its template. No other kind has such a field.
-            ["spec", "template", ..] | ["template", ..] => {}
+            // No update of the object changes the first three. In the others a kind has its template, and no other kind has
+            // such a field.
+            ["apiVersion" | "kind" | "status" | "template", ..] | ["spec", "template", ..] => {}
             ["spec", field, ..] => self.read(Part::Spec((*field).into())),
             [field, ..] => self.read(Part::Field((*field).into())),
         }
@@ -246,7 +245,7 @@ impl Walk {
             (field, _) if FIXED.contains(&field) => {}
             // A key with underscores may be escaped.
             (map, [key, ..]) if MAPS.contains(&map) && !key.starts_with("__") => {
-                self.read(Part::Key(map.into(), (*key).into()))
+                self.read(Part::Key(map.into(), (*key).into()));
             }
             (field, _) if CHANGEABLE.contains(&field) || field == "finalizers" => {
                 self.read(Part::Metadata(field.into()));

@@ -157,9 +157,9 @@ impl Unchanged {
         }
         // What only one check reads has changed, or the update were exempt.
         let alone = self.annotations.is_empty() && own.len() == 1;
-        parts.extend(own.into_iter().map(|(name, terms)| match alone {
-            true => name.clone(),
-            false => format!("(variables.{UNCHANGED} && {} ? [] : {name})", terms.join(" && ")),
+        parts.extend(own.into_iter().map(|(name, terms)| {
+            let same = terms.join(" && ");
+            if alone { name.clone() } else { format!("(variables.{UNCHANGED} && {same} ? [] : {name})") }
         }));
         judged(parts.join(" + "))
     }
