@@ -55,6 +55,11 @@ pub(crate) fn mistakes() -> Vec<(&'static str, &'static str, Json)> {
         ("out of the expression", custom, expression("true) ? [] : ['x'] //")),
         ("out of the expression, by lines", custom, expression("true\n) ? [] : [] + (\ntrue")),
         ("half a text", custom, expression("\"\"\"")),
+        (
+            "a loop named as the policy's variables",
+            custom,
+            expression("variables.volumes.all(variables, variables.containers.all(c, true))"),
+        ),
         ("itself", custom, expression("variables.custom_own.size() == 0")),
         ("the list of violations", custom, expression("variables.violations.size() == 0")),
         ("an id of the catalogue", custom, check(json!({"id": "privileged"}))),
