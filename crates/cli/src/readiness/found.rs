@@ -1,6 +1,9 @@
 //! What exists, judged as if it were created now, and gathered by workload.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::atomic::{AtomicUsize, Ordering},
+};
 
 use palisade_objects::{
     existing::{anew, is_current},
@@ -16,6 +19,10 @@ use crate::{
     report::one_line,
 };
 
+/// How many bytes of violating objects are kept, as text, until the one of each workload is known that is to change. For
+/// others that change is sought at once: it takes longer, and no memory.
+const KEPT: usize = 32 << 20;
+
 /// The objects of a cluster, of which those that comply are counted and forgotten.
 pub(super) struct Objects<'a> {
     judge: &'a Judge,
@@ -23,6 +30,8 @@ pub(super) struct Objects<'a> {
     known: &'a BTreeSet<String>,
     owners: Owners,
     found: Vec<Found>,
+    /// How many bytes of objects are kept.
+    kept: AtomicUsize,
     unknown: BTreeSet<String>,
 }
 
@@ -36,8 +45,45 @@ struct Found {
 
 enum Outcome {
     Complies,
-    Violates(Vec<Violation>, Json),
+    Violates(Vec<Violation>, Offender),
     NotJudged(String),
+}
+
+/// An object that violates a profile: what is needed of it to say what to change.
+struct Offender {
+    kind: Option<&'static Workload>,
+    held: Held,
+}
+
+enum Held {
+    /// All of it, as JSON.
+    Object(Box<str>),
+    /// The smallest change that helps.
+    Change(Option<OfChange>),
+}
+
+impl Offender {
+    /// Keeps the object if there is room.
+    fn new(judge: &Judge, kind: Option<&'static Workload>, object: &Json, kept: &AtomicUsize) -> Self {
+        let text = object.to_string();
+        let before = kept.fetch_add(text.len(), Ordering::Relaxed);
+        if before.saturating_add(text.len()) <= KEPT {
+            return Self { kind, held: Held::Object(text.into()) };
+        }
+        kept.fetch_sub(text.len(), Ordering::Relaxed);
+        Self { kind, held: Held::Change(smallest(judge, kind, object)) }
+    }
+
+    fn change(&self, judge: &Judge) -> Option<OfChange> {
+        match &self.held {
+            Held::Change(change) => change.clone(),
+            Held::Object(text) => smallest(judge, self.kind, &serde_json::from_str(text).ok()?),
+        }
+    }
+}
+
+fn smallest(judge: &Judge, kind: Option<&Workload>, object: &Json) -> Option<OfChange> {
+    judge.smallest(kind, object).map(|least| OfChange::new(least, kind))
 }
 
 /// A workload with all its objects.
@@ -49,7 +95,7 @@ pub(super) struct OfOne {
     itself: Option<bool>,
     not_judged: Option<String>,
     /// The object to change: the workload itself, or else the first of its pods. And whether it is itself.
-    object: Option<(bool, String, Json)>,
+    object: Option<(bool, String, Offender)>,
 }
 
 /// By namespace and workload.
@@ -67,7 +113,8 @@ pub(super) struct All {
 impl<'a> Objects<'a> {
     /// Begins.
     pub fn new(judge: &'a Judge, known: &'a BTreeSet<String>) -> Self {
-        Self { judge, known, owners: Owners::default(), found: Vec::new(), unknown: BTreeSet::new() }
+        let (found, kept) = (Vec::new(), AtomicUsize::new(0));
+        Self { judge, known, owners: Owners::default(), found, kept, unknown: BTreeSet::new() }
     }
 
     /// Judges some objects; others than pods and workloads are left out. What owns others comes before them.
@@ -93,8 +140,9 @@ impl<'a> Objects<'a> {
                 self.unknown.insert(namespace);
             }
         }
-        let judge = self.judge;
-        let outcomes = parallel(threads(), &current, |(workload, _, _, object)| outcome(judge, *workload, object));
+        let (judge, kept) = (self.judge, &self.kept);
+        let outcomes =
+            parallel(threads(), &current, |(workload, _, _, object)| outcome(judge, *workload, object, kept));
         for ((_, kind, namespace, object), outcome) in current.into_iter().zip(outcomes) {
             let metadata = &object["metadata"];
             let name = metadata["name"].as_str().or(metadata["generateName"].as_str()).unwrap_or_default().to_owned();
@@ -117,14 +165,14 @@ impl<'a> Objects<'a> {
     }
 }
 
-fn outcome(judge: &Judge, workload: Option<&Workload>, object: &Json) -> Outcome {
+fn outcome(judge: &Judge, workload: Option<&'static Workload>, object: &Json, kept: &AtomicUsize) -> Outcome {
     let object = anew(object.clone());
     match judge.judge(workload, &object) {
         Ok(violations) if violations.is_empty() => Outcome::Complies,
         // It exists, so the API server has taken it once: no profile is to blame.
         Ok(violations) => match violations.iter().find(|one| one.check == REJECTED && one.profile.is_empty()) {
             Some(one) => Outcome::NotJudged(format!("the API server would not take it as it is: {}", one.message)),
-            None => Outcome::Violates(violations, object),
+            None => Outcome::Violates(violations, Offender::new(judge, workload, &object, kept)),
         },
         Err(why) => Outcome::NotJudged(why),
     }
@@ -138,13 +186,13 @@ impl OfOne {
         match outcome {
             Outcome::Complies => {}
             Outcome::NotJudged(why) => drop(self.not_judged.get_or_insert(why)),
-            Outcome::Violates(violations, object) => {
+            Outcome::Violates(violations, offender) => {
                 self.violating += 1;
                 for Violation { profile, check, message, .. } in violations {
                     *self.violations.entry((profile, check, message)).or_default() += 1;
                 }
-                let rank = |(is_itself, name, _): &(bool, String, Json)| (!is_itself, name.clone());
-                let this = (is_itself, name, object);
+                let rank = |(is_itself, name, _): &(bool, String, Offender)| (!is_itself, name.clone());
+                let this = (is_itself, name, offender);
                 if self.object.as_ref().is_none_or(|other| rank(&this) < rank(other)) {
                     self.object = Some(this);
                 }
@@ -173,11 +221,9 @@ impl OfOne {
             objects: *objects,
         });
         let (mut change, mut note) = (None, String::new());
-        if let Some((is_itself, name, object)) = &self.object {
-            let text = |key: &str| object[key].as_str().unwrap_or_default();
-            let kind = judge::workload(text("apiVersion"), text("kind"));
-            change = judge.smallest(kind, object).map(|least| OfChange::new(least, kind));
-            let is_pod = kind.is_none() && !is_itself;
+        if let Some((is_itself, name, offender)) = &self.object {
+            change = offender.change(judge);
+            let is_pod = offender.kind.is_none() && !is_itself;
             if is_pod && self.itself == Some(true) {
                 // What is to change is not in the pod.
                 change = None;
