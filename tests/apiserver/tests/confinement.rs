@@ -302,7 +302,7 @@ pub(crate) async fn confinement_has_no_type_check_warning(cluster: &mut Cluster)
         };
         let wrong: Vec<_> =
             ours.iter().filter(|policy| !checked(policy)).map(|policy| &policy.data["status"]).collect();
-        if ours.len() == 9 && wrong.is_empty() { Ok(()) } else { Err(format!("{} policies, {wrong:?}", ours.len())) }
+        if ours.len() == 10 && wrong.is_empty() { Ok(()) } else { Err(format!("{} policies, {wrong:?}", ours.len())) }
     })
     .await?;
     Ok(())
