@@ -73,12 +73,8 @@ impl Site {
             return Err(format!("there is no namespace {namespace}"));
         }
         let api: Api<PartialObjectMeta<Namespace>> = Api::all(self.client.clone());
-        let why = match timeout(ANSWER, relabel(&api, labels)).await {
-            Ok(Ok(())) => return Ok(()),
-            Ok(Err(error)) => ApiError::from(error).to_string(),
-            Err(_) => no_answer(),
-        };
-        Err(format!("namespace {namespace} could not be labelled: {why}"))
+        let labelled = relabel(&api, labels).await;
+        labelled.map_err(|why| format!("namespace {namespace} could not be labelled: {why}"))
     }
 
     /// Sends a server the creation of an object at a path, as a dry run.
@@ -112,20 +108,30 @@ impl Site {
     }
 }
 
-async fn relabel(api: &Api<PartialObjectMeta<Namespace>>, labels: &Labels) -> kube::Result<()> {
+/// Sets the labels. Each answer may take its time: a slow API server is asked all the same.
+async fn relabel(api: &Api<PartialObjectMeta<Namespace>>, labels: &Labels) -> Result<(), String> {
     let namespace = names::PROBE_NAMESPACE;
     // The controller may list namespaces, and get none.
     let named = ListParams::default().fields(&format!("metadata.name={namespace}"));
-    let found = api.list_metadata(&named).await?.items.pop().map(|found| found.metadata).unwrap_or_default();
+    let found = in_time(api.list_metadata(&named)).await?.items.pop().map(|found| found.metadata).unwrap_or_default();
     let Relabelling { restored, applied } = Relabelling::new(&found, labels);
     if !restored.is_empty() {
         let manager = names::field_manager::INSTALLED.to_owned();
         let manager = PatchParams { field_manager: Some(manager), ..PatchParams::default() };
-        api.patch_metadata(namespace, &manager, &Patch::Merge(json!({"metadata": {"labels": restored}}))).await?;
+        let restored = Patch::Merge(json!({"metadata": {"labels": restored}}));
+        in_time(api.patch_metadata(namespace, &manager, &restored)).await?;
     }
     let patch = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": applied}});
     let apply = PatchParams::apply(names::field_manager::PROBE).force();
-    api.patch(namespace, &apply, &Patch::Apply(&patch)).await.map(drop)
+    in_time(api.patch(namespace, &apply, &Patch::Apply(&patch))).await.map(drop)
+}
+
+/// The answer to a request, or why there is none.
+async fn in_time<T>(request: impl Future<Output = kube::Result<T>>) -> Result<T, String> {
+    match timeout(ANSWER, request).await {
+        Ok(answer) => answer.map_err(|error| ApiError::from(error).to_string()),
+        Err(_) => Err(no_answer()),
+    }
 }
 
 impl Reply {

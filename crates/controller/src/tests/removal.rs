@@ -1,4 +1,4 @@
-//! A profile that is being deleted: what is said of it, what it waits for, and what it does not wait for.
+//! A profile that is being deleted: what is reported of it, what it waits for, and what it does not wait for.
 
 use std::time::Duration;
 
