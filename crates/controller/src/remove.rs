@@ -138,10 +138,9 @@ pub async fn step(
                             None => Removal::Released { at: now + LINGER },
                         }
                     }
-                    Some(_) => Removal::Released { at: now + SETTLE },
                     // What the policies denied is not known, as after a restart, and so not what to ask about.
                     None if accepted.is_none() => Removal::Released { at: now + LINGER },
-                    None => Removal::Released { at: now + SETTLE },
+                    Some(_) | None => Removal::Released { at: now + SETTLE },
                 }
             }
             Removal::Released { at } if at > now => return Ok(Next::After(at.duration_since(now))),

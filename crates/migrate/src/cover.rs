@@ -71,9 +71,8 @@ fn by_kind(kind: &Kind, wide: &Settings, narrow: &Settings) -> bool {
         Kind::Texts(at) => {
             (at.get)(wide).as_ref().is_none_or(|w| (at.get)(narrow).as_ref().is_some_and(|n| within(n, w)))
         }
-        Kind::Other(slot) => !slot.is_said(wide) || slot.is_same(wide, narrow),
-        // What cannot be changed is denied.
-        Kind::Change(slot) => !slot.is_said(wide) || slot.is_same(wide, narrow),
+        // An image that a profile cannot redirect, it denies.
+        Kind::Other(slot) | Kind::Change(slot) => !slot.is_said(wide) || slot.is_same(wide, narrow),
     }
 }
 

@@ -18,6 +18,9 @@ const PROFILES: &str = "/apis/toolsecurity.dev/v1alpha1/toolsecurityprofiles";
 /// How long a profile may take to be rejected.
 const LIMIT: Duration = Duration::from_secs(25);
 
+/// A loop whose element has the name of the policy's variables.
+const HIDING: &str = "variables.volumes.all(variables, variables.containers.all(c, true))";
+
 /// A profile that must not get into force: its name, and a field of its spec with a value.
 pub(crate) fn mistakes() -> Vec<(&'static str, &'static str, Json)> {
     let check = |change: Json| {
@@ -55,11 +58,7 @@ pub(crate) fn mistakes() -> Vec<(&'static str, &'static str, Json)> {
         ("out of the expression", custom, expression("true) ? [] : ['x'] //")),
         ("out of the expression, by lines", custom, expression("true\n) ? [] : [] + (\ntrue")),
         ("half a text", custom, expression("\"\"\"")),
-        (
-            "a loop named as the policy's variables",
-            custom,
-            expression("variables.volumes.all(variables, variables.containers.all(c, true))"),
-        ),
+        ("a loop named as the policy's variables", custom, expression(HIDING)),
         ("itself", custom, expression("variables.custom_own.size() == 0")),
         ("the list of violations", custom, expression("variables.violations.size() == 0")),
         ("an id of the catalogue", custom, check(json!({"id": "privileged"}))),
