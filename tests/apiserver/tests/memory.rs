@@ -117,7 +117,7 @@ pub(crate) async fn large_objects_of_a_tenant_do_not_exhaust_memory(cluster: &mu
     scan::permit(cluster, "delete")?;
     rollout::permit(cluster, "delete")?;
     cluster.start_controller().await?;
-    let (_, _) = within(Duration::from_mins(2), "the profile goes", || async {
+    let ((), _) = within(Duration::from_mins(2), "the profile goes", || async {
         cluster.delete_profile(test).await.map_err(|error| error.to_string())
     })
     .await?;

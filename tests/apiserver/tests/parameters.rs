@@ -5,7 +5,7 @@ use kube::{
     Api, Client,
     api::{DeleteParams, Patch, PatchParams},
 };
-use palisade_api::{ToolSecurityParams, names};
+use palisade_api::{NamespaceCounts, ToolSecurityParams, names};
 use palisade_tests::{Cluster, TestResult, Verdict, ensure, eventually, hostile_pod, tool_pod};
 use serde_json::{Value as Json, json};
 
@@ -29,7 +29,7 @@ async fn tenant(cluster: &Cluster, namespace: &str) -> TestResult<Client> {
     cluster.kubectl(&["create", "role", "everything", "--verb=*", "--resource=*.*,*/*", "-n", namespace])?;
     let user_flag = format!("--user={user}");
     cluster.kubectl(&["create", "rolebinding", "everything", "--role=everything", &user_flag, "-n", namespace])?;
-    Ok(cluster.client_of_tenant(&user).await?)
+    cluster.client_of_tenant(&user).await
 }
 
 fn params_path(namespace: &str) -> String {
@@ -253,7 +253,7 @@ pub(crate) async fn a_profile_that_is_being_deleted_is_not_reported_as_enforced(
         let said = condition.map(|it| (it.status.as_str(), it.reason.as_str(), it.observed_generation));
         ensure!(said == Some(("False", "Deleting", found.metadata.generation)), "{type_}: {condition:?}");
     }
-    ensure!(status.namespaces == Default::default() && status.mutation.is_none(), "{status:?}");
+    ensure!(status.namespaces == NamespaceCounts::default() && status.mutation.is_none(), "{status:?}");
     let columns = "-o=custom-columns=R:.status.conditions[?(@.type=='Ready')].status,\
                    E:.status.conditions[?(@.type=='Enforced')].status,J:.status.namespaces.ready";
     let shown = cluster.kubectl(&["get", "tsp", test, columns, "--no-headers"])?;
