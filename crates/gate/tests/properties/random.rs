@@ -1,4 +1,4 @@
-//! Random choices: the same ones for the same seed (SplitMix64).
+//! Random choices: the same ones for the same seed (`SplitMix64`).
 
 /// A source of random choices.
 #[derive(Clone, Debug)]

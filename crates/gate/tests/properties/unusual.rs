@@ -142,7 +142,7 @@ pub(crate) fn change(random: &mut Random, pod: &mut Json) {
                 2 => *pod.at_mut(&["spec", "affinity"]) = json!({"nodeAffinity": {}}),
                 _ => {
                     *pod.at_mut(&["spec", "dnsConfig"]) =
-                        json!({"nameservers": ["192.0.2.1"], "options": [{"value": "x"}]})
+                        json!({"nameservers": ["192.0.2.1"], "options": [{"value": "x"}]});
                 }
             },
             15 => {
