@@ -133,9 +133,9 @@ impl Test {
         match self {
             Self::Const(_) => 0,
             Self::Is(node, _) => weight(node),
-            Self::If(parts) => weight(&parts.0) + parts.1.weight().max(parts.2.weight()),
-            Self::All(tests) | Self::Any(tests) => tests.iter().map(Self::weight).sum(),
-            Self::Each(each) => 100 + 4 * each.body.weight(),
+            Self::If(parts) => weight(&parts.0).saturating_add(parts.1.weight().max(parts.2.weight())),
+            Self::All(tests) | Self::Any(tests) => tests.iter().map(Self::weight).fold(0, usize::saturating_add),
+            Self::Each(each) => each.body.weight().saturating_mul(4).saturating_add(100),
         }
     }
 
