@@ -183,7 +183,7 @@ impl Default for Options {
     }
 }
 
-/// Compiles a profile in another way.
+/// Compiles a profile with options.
 ///
 /// # Errors
 /// All mistakes in the profile, each with its place.

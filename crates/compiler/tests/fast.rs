@@ -235,6 +235,9 @@ fn derivation_ends_whatever_an_expression_says() {
     let nested = |levels: usize, around: &dyn Fn(&str) -> String| {
         (0..levels).fold("object.spec.?hostNetwork.orValue(false)".to_owned(), |inner, _| around(&inner))
     };
+    let many = |terms: usize, between: &str, term: &dyn Fn(usize) -> String| {
+        (0..terms).map(term).collect::<Vec<_>>().join(between)
+    };
     let expressions = [
         "variables.volumes.all(variables, variables.containers.all(c, true))".to_owned(),
         "variables.containers.all(i, c, c.name != '')".to_owned(),
@@ -242,7 +245,12 @@ fn derivation_ends_whatever_an_expression_says() {
         nested(60, &|inner| format!("({inner} ? {inner2} : true)", inner2 = "has(object.spec.hostPID)")),
         nested(60, &|inner| format!("(({inner}) == has(object.spec.hostPID))")),
         nested(60, &|inner| format!("!({inner})")),
-        nested(4, &|inner| format!("variables.containers.all(c, {inner})")),
+        nested(60, &|inner| format!("variables.containers.all(c, {inner})")),
+        nested(60, &|inner| format!("variables.volumes.all(v, v.name == 'a' || {inner})")),
+        nested(30, &|inner| format!("[{inner}].all(x, x)")),
+        many(200, " + ", &|n| format!("object.spec.?f{n}.orValue('')")) + " == 'x'",
+        many(200, " && ", &|n| format!("(has(object.spec.f{n}) ? has(object.spec.g{n}) : has(object.spec.h{n}))")),
+        format!("[{}].all(x, x == '')", many(200, ", ", &|n| format!("object.spec.?f{n}.orValue('')"))),
     ];
     for expression in expressions {
         let spec = json!({"customChecks": [{"id": "own", "expression": expression, "message": "m"}]});

@@ -144,6 +144,70 @@ fn custom_checks_get_the_same_verdict_with_the_fast_path() {
     }
 }
 
+/// An expression that fails denies, also where its value would not matter.
+#[test]
+fn pod_on_which_a_custom_check_fails_is_not_passed_over() {
+    // Of containers with this name alone, so that the offline check accepts the profile.
+    let fails = "(c.name == 'fails' ? c.workingDir == '' : true)";
+    for expression in [
+        format!("variables.spec.containers.all(c, {fails} ? true : true)"),
+        format!("variables.spec.containers.filter(c, {fails}).all(c, true)"),
+        format!("variables.spec.containers.filter(c, {fails}).size() <= 3"),
+        format!("variables.spec.containers.map(c, {fails}, c.name).all(n, true)"),
+        format!("variables.spec.containers.all(c, [{fails}].size() == 1)"),
+        format!("variables.spec.containers.all(c, {{'a': {fails}}}.size() == 1)"),
+        format!("variables.spec.containers.all(c, ({fails} ? [] : ['a']).all(x, true))"),
+        format!("variables.spec.containers.all(c, {fails} == {fails})"),
+        "variables.spec.?priority.orValue(0) + 9223372036854775807 > 0 ? true : true".to_owned(),
+    ] {
+        let spec = json!({"baseline": "Privileged", "customChecks": [{"id": "own", "expression": expression, "message": "m"}]});
+        let compiled = check(compile(&profile(&spec))).unwrap_or_else(|error| panic!("{expression}: {error}"));
+        let mut failing = pod::minimal("x");
+        assert_eq!(
+            Judge::new(&compiled, Shape::Pods).creates("Pod", &failing).decision,
+            Decision::Admit,
+            "{expression}"
+        );
+        failing["spec"]["containers"][0]["name"] = "fails".into();
+        failing["spec"]["priority"] = 1.into();
+        let workload = WORKLOADS[0].around("workload", &failing);
+        for (shape, kind, object) in [(Shape::Pods, "Pod", &failing), (Shape::Workloads, WORKLOADS[0].kind, &workload)]
+        {
+            let policy = Validator::new(&compiled.bundle.pair(shape).unwrap().policy).unwrap();
+            let found = policy.judge(&ValidationRequest::create(kind, object)).expect_err("it fails").to_string();
+            assert!(!found.contains("excludes"), "{expression}, {kind}: {found}");
+        }
+    }
+}
+
+/// An update without parameters is judged by what it changes, also by checks that ask whether it is one.
+#[test]
+fn check_that_asks_for_missing_parameters_is_judged() {
+    let mut spec = json!({
+        "baseline": "Privileged", "parameters": [{"name": "uid", "type": "Integer", "default": 7}],
+        "users": {"runAsUser": {"rule": "MustRunAs", "ranges": [{"min": "$uid", "max": "$uid"}]}},
+        // The policy for workloads has no such variable.
+        "enforcement": {"workloads": "Off"},
+    });
+    let expression = "variables.updated ? !variables.spec.?shareProcessNamespace.orValue(false) : true";
+    spec["customChecks"] = json!([{"id": "own", "expression": expression, "message": "m"}]);
+    let compiled = check(compile(&profile(&spec))).unwrap();
+    let policy = Validator::new(&compiled.bundle.pods.policy).unwrap();
+    let (mut older, mut newer) = (compiled.probes.compliant.pod.clone(), compiled.probes.compliant.pod.clone());
+    older["spec"]["activeDeadlineSeconds"] = 1.into();
+    newer["spec"]["shareProcessNamespace"] = true.into();
+    let update = ValidationRequest {
+        operation: Operation::Update,
+        old_object: &older,
+        ..ValidationRequest::create("Pod", &newer)
+    };
+    let found = policy.judge(&update).unwrap();
+    assert!(matches!(found.decision, Decision::Deny { .. }), "{found:?}");
+    let params = json!({"spec": compiled.probes.params});
+    let created = ValidationRequest { params: Some(&params), ..ValidationRequest::create("Pod", &newer) };
+    assert_eq!(policy.judge(&created).unwrap().decision, Decision::Admit);
+}
+
 /// An administrator turns the fast path off, for a profile or for all.
 #[test]
 fn fast_path_can_be_turned_off() {

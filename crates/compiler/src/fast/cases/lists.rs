@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use palisade_cel::ast::{Expr, Literal, Node};
 
-use super::{Cases, Known, NEVER, PARAMETERS, Scope, Then, root};
+use super::{Cases, Known, MOST_LOOPS, NEVER, PARAMETERS, Scope, Then, root};
 use crate::{
     fast::{
         atoms::{is_empty, size},
@@ -92,9 +92,8 @@ impl Cases<'_> {
                 }
                 ("filter", Some(of), [Node { expr: Expr::Ident(item), .. }, test]) => {
                     self.each(of, scope, every, &mut |element| {
-                        let test = self.holds(test, !every, &scope.with(item, element.clone()));
-                        let then = then(element);
-                        Test::of(vec![test, then], !every)
+                        let scope = scope.with(item, element.clone());
+                        self.conditional(&[test], &scope, every, then(element))
                     })
                 }
                 ("map" | "transformList", Some(of), _) => {
@@ -135,8 +134,25 @@ impl Cases<'_> {
             _ => scope,
         });
         let then = self.value(value, &scope, then);
-        let conditions = conditions.iter().map(|condition| self.holds(condition, !every, &scope));
-        Test::of(conditions.chain([then]).collect(), !every)
+        self.conditional(&conditions.iter().collect::<Vec<_>>(), &scope, every, then)
+    }
+
+    /// A test of an element that a macro leaves out unless conditions hold: it is left out, or (for one that must do: and not)
+    /// `then` holds. Where a condition may fail, it is evaluated for each element, whatever `then` is.
+    fn conditional(&self, conditions: &[&Node], scope: &Scope, every: bool, then: Test) -> Test {
+        let hold = |wanted: bool| conditions.iter().map(move |condition| self.holds(condition, wanted, scope));
+        if !every {
+            // An element for which a condition fails makes the whole list fail.
+            if self.may_fail && !conditions.is_empty() {
+                return self.give_up();
+            }
+            return Test::All(hold(true).chain([then]).collect());
+        }
+        if self.may_fail && !conditions.is_empty() {
+            let kept = Test::All(hold(true).chain([then]).collect());
+            return Test::Any(hold(false).chain([kept]).collect());
+        }
+        Test::Any(hold(false).chain([then]).collect())
     }
 
     /// The list of the summed lists, if each of them is a field that is there or optional, so that the test of the elements is written once.
@@ -186,6 +202,7 @@ impl Cases<'_> {
         match list {
             Known::List(list, scope) => self.each(&list, &scope, every, then),
             Known::Map(entries, _) if entries.is_empty() => Test::Const(every),
+            Known::Cel(_) if self.items.borrow().len() == MOST_LOOPS => self.give_up(),
             Known::Cel(list) => {
                 let item = self.item(&list);
                 self.items.borrow_mut().push((Arc::clone(&item), list.clone()));

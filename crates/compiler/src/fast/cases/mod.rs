@@ -6,7 +6,7 @@
 //!
 //! Where it cannot exclude a failure, or does not understand a part, the test is [`Test::Const`]`(false)`: stricter
 //! than the expression, and never weaker. Because a test may be stricter, the opposite of a test proves nothing: a
-//! condition decides between two values only where its two tests are exact opposites ([`Cases::exact`]).
+//! condition decides between two values only where its two tests are exact opposites ([`Cases::either`]).
 
 mod lists;
 mod required;
@@ -72,6 +72,8 @@ const NEVER: Test = Test::Const(false);
 const MOST_STEPS: usize = 400_000;
 /// How deep expressions and their cases may nest.
 const MOST_LEVELS: usize = 2_000;
+/// How many loops may nest: more would be beyond the budget, however few elements each list has.
+const MOST_LOOPS: usize = 8;
 
 /// The variable with the parameters.
 const PARAMETERS: &str = "params";
@@ -212,16 +214,17 @@ impl<'a> Cases<'a> {
             return yes;
         }
         let (holds, fails) = (self.holds(condition, true, scope), self.holds(condition, false, scope));
-        match (holds, fails) {
-            (Test::Const(true), _) => yes,
-            (_, Test::Const(true)) => no,
-            (holds, fails) if holds.is_opposite(&fails) => match holds {
-                _ if yes == no => yes,
-                Test::Is(node, true) => Test::If(Box::new((node, yes, no))),
-                Test::Is(node, false) => Test::If(Box::new((node, no, yes))),
-                holds => Test::Any(vec![Test::All(vec![holds, yes]), Test::All(vec![fails, no])]),
-            },
-            (holds, fails) => Test::Any(vec![Test::All(vec![holds, yes]), Test::All(vec![fails, no])]),
+        if holds == Test::Const(true) {
+            return yes;
+        }
+        if fails == Test::Const(true) {
+            return no;
+        }
+        match (holds.is_opposite(&fails), holds) {
+            (true, _) if yes == no => yes,
+            (true, Test::Is(node, true)) => Test::If(Box::new((node, yes, no))),
+            (true, Test::Is(node, false)) => Test::If(Box::new((node, no, yes))),
+            (_, holds) => Test::Any(vec![Test::All(vec![holds, yes]), Test::All(vec![fails, no])]),
         }
     }
 }

@@ -108,6 +108,9 @@ impl Cases<'_> {
                 self.either(of, scope, yes, no)
             }
             ("size", Some(target), []) | ("size", None, [target]) => self.sized(target, scope, then),
+            // It could be a sum of numbers, or a pattern that is none.
+            ("_+_", None, args) if self.may_fail && !args.iter().any(is_text) => self.give_up(),
+            ("matches", Some(_), [pattern]) if self.may_fail && !is_text(pattern) => self.give_up(),
             _ if constants::never_fails(function, args.len()) => {
                 let nodes: Vec<_> = target.into_iter().chain(args).collect();
                 self.all_values(&nodes, scope, &mut Vec::new(), &mut |parts| {
@@ -228,4 +231,9 @@ fn optional(found: Option<Known>) -> Known {
 fn entry_of<'e>(entries: &'e [Entry], field: &str) -> Option<&'e Node> {
     let is = |key: &Node| matches!(&key.expr, Expr::Literal(Literal::String(key)) if &**key == field);
     entries.iter().find(|entry| is(&entry.key)).map(|entry| &entry.value)
+}
+
+/// Whether an expression is a constant text.
+fn is_text(of: &Node) -> bool {
+    matches!(of.expr, Expr::Literal(Literal::String(_)))
 }
