@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::LazyLock};
 
 use palisade_api::{Diagnostic, ToolSecurityParamsSpec, catalogue, names};
 use palisade_checks::fixture::Fixture;
-use palisade_compiler::{Compiled, Pair, Probe};
+use palisade_compiler::{Compiled, Custom, Pair, Probe};
 use palisade_objects::{
     json::Change as _,
     pod,
@@ -85,7 +85,13 @@ fn diagnose(compiled: &Compiled) -> Vec<Diagnostic> {
         && let Ok(policy) = Validator::new(&bundle.pods.policy)
     {
         let params = compiled.probes.params.as_ref().map(|spec| json!({"spec": spec}));
-        let judge = Judge { policy: &policy, params: params.as_ref(), updated_without: false, subject: Subject::Pod };
+        let judge = Judge {
+            policy: &policy,
+            params: params.as_ref(),
+            updated_without: false,
+            subject: Subject::Pod,
+            customs: &compiled.customs,
+        };
         diagnostics = mutating::diagnose(compiled, &PODS, |pod| judge.create(pod));
     }
     diagnostics
@@ -114,8 +120,13 @@ fn diagnose_pair(compiled: &Compiled, pair: &Pair, subjects: &[Subject]) -> Vec<
     }
     let params = compiled.probes.params.as_ref().map(|spec| json!({"spec": spec}));
     let updated_without = pair.updates.as_ref().is_some_and(|updates| updates.spec.param_ref.is_none());
-    let judges =
-        subjects.iter().map(|&subject| Judge { policy: &policy, params: params.as_ref(), updated_without, subject });
+    let judges = subjects.iter().map(|&subject| Judge {
+        policy: &policy,
+        params: params.as_ref(),
+        updated_without,
+        subject,
+        customs: &compiled.customs,
+    });
     // The policies have the same checks, so trying each of them on pods is enough.
     let on_pods = judges.clone().filter(|judge| matches!(judge.subject, Subject::Pod));
     let diagnostics: Vec<_> =
@@ -151,6 +162,8 @@ struct Judge<'a> {
     /// Whether updates are bound to no parameters.
     updated_without: bool,
     subject: Subject,
+    /// The checks of the profile's own.
+    customs: &'a [Custom],
 }
 
 impl Judge<'_> {
@@ -207,7 +220,7 @@ impl Judge<'_> {
             return Some(diagnostic);
         }
         // An update that changes nothing that a check reads passes, whatever the pod violates. No check keeps a finalizer
-        // from being removed, and none of the catalogue reads labels.
+        // from being removed, and only a check of the profile's own reads labels.
         let mut finalized = object.clone();
         *finalized.at_mut(&["metadata", "finalizers"]) = json!(["example.com/a"]);
         let mut labelled = object.clone();
@@ -216,7 +229,7 @@ impl Judge<'_> {
         updates.into_iter().find_map(|(what, new, old)| match self.evaluate(TENANT, Operation::Update, "", new, old) {
             Ok(Decision::Admit) => None,
             Ok(Decision::Deny { violations, message, .. }) => {
-                let own = |id: &str| catalogue::ALL.iter().all(|check| check.id != id);
+                let own = |id: &str| self.customs.iter().any(|custom| custom.check.id == id);
                 let by_labels =
                     new != &object && !violations.is_empty() && violations.iter().all(|one| own(&one.check));
                 (!by_labels)

@@ -191,7 +191,7 @@ impl Validator {
     /// # Errors
     /// More than the API server counts as an error: an expression that fails, whatever `failurePolicy` says; a message
     /// that the API server would not show; a policy over its budget; and match conditions that leave out a request with
-    /// a violation.
+    /// a violation, or one on which another expression fails.
     pub fn judge(&self, request: &ValidationRequest<'_>) -> Result<Judgement, Diagnostic> {
         let tenant = tenant(request.namespace, self.selector.as_ref());
         let objects = Objects {
@@ -201,10 +201,14 @@ impl Validator {
             namespace: request.namespace_object.unwrap_or(&tenant),
         };
         let Said { matched, denial, evaluations } = self.policy.evaluate(&request.attributes(), objects);
-        if let Some(diagnostic) = evaluations.iter().find_map(mistake) {
-            return Err(diagnostic);
-        }
         let at = "policy.spec.matchConditions";
+        if let Some(diagnostic) = evaluations.iter().find_map(mistake) {
+            // The API server denies a request on which an expression fails, unless the policy does not match it.
+            return Err(match matched {
+                Ok(false) => Diagnostic::new(at, format!("excludes a request on which the policy fails: {diagnostic}")),
+                _ => diagnostic,
+            });
+        }
         let matched = matched.map_err(|error| Diagnostic::new(at, error))?;
         if let Some((message, _)) = denial.as_ref().filter(|_| !matched) {
             return Err(Diagnostic::new(at, format!("excludes a request that violates the policy: {message}")));

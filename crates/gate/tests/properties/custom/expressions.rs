@@ -36,28 +36,32 @@ const NAMES: [&str; 24] = [
 pub(crate) type Scope = Vec<(String, Kind)>;
 
 /// Writes expressions.
-pub(crate) struct Expressions<'r>(pub &'r mut Random);
+pub(crate) struct Expressions<'r> {
+    pub random: &'r mut Random,
+    /// Whether some expressions read fields that may be absent, and fail.
+    pub failing: bool,
+}
 
 impl Expressions<'_> {
     fn text(&mut self) -> String {
-        format!("'{}'", self.0.one(&TEXTS))
+        format!("'{}'", self.random.one(&TEXTS))
     }
 
     fn name(&mut self) -> String {
-        self.0.one(&NAMES).to_owned()
+        self.random.one(&NAMES).to_owned()
     }
 
     fn no(&mut self) -> &'static str {
-        self.0.one(&["", "!"])
+        self.random.one(&["", "!"])
     }
 
     fn truth(&mut self) -> &'static str {
-        self.0.one(&["true", "false"])
+        self.random.one(&["true", "false"])
     }
 
     /// A comparison of a text.
     fn of_text(&mut self, of: &str, scope: &Scope) -> String {
-        match self.0.below(16) {
+        match self.random.below(16) {
             0 | 1 => format!("{of} == {}", self.text()),
             2 => format!("{of} != {}", self.text()),
             3 => format!("{of} in [{}, {}]", self.text(), self.text()),
@@ -66,18 +70,18 @@ impl Expressions<'_> {
             6 => format!("!{of}.endsWith({})", self.text()),
             7 => format!("{}{of}.contains({})", self.no(), self.text()),
             8 => {
-                let compared = self.0.one(&["<=", "<", ">", ">=", "==", "!="]);
-                format!("{of}.size() {compared} {}", self.0.one(&[0, 1, 2, 4000]))
+                let compared = self.random.one(&["<=", "<", ">", ">=", "==", "!="]);
+                format!("{of}.size() {compared} {}", self.random.one(&[0, 1, 2, 4000]))
             }
             9 => format!("{}({of} + '/').startsWith({})", self.no(), self.text()),
             10 => {
-                let part = self.0.one(&["'/../'", "'/a/'", "'a'", "'/'", "'//'"]);
+                let part = self.random.one(&["'/../'", "'/a/'", "'a'", "'/'", "'//'"]);
                 format!("{}('/' + {of} + '/').contains({part})", self.no())
             }
             11 => format!("{of}.lowerAscii() == {}", self.text()),
             12 => {
                 let other = self.text_of(scope);
-                format!("{of} {} {other}", self.0.one(&["==", "!=", "<", ">="]))
+                format!("{of} {} {other}", self.random.one(&["==", "!=", "<", ">="]))
             }
             13 => format!("{of}.matches('^[a-z]*$')"),
             14 => {
@@ -90,7 +94,7 @@ impl Expressions<'_> {
 
     /// A list of texts.
     fn texts_of(&mut self, scope: &Scope) -> String {
-        match self.0.below(4) {
+        match self.random.below(4) {
             0 => "params.spec.stringLists['texts']".to_owned(),
             1 => format!("[{}, {}]", self.text(), self.text()),
             2 => {
@@ -120,9 +124,9 @@ impl Expressions<'_> {
             return of;
         }
         if !kind.texts().is_empty() {
-            let (field, required) = self.0.one(kind.texts());
+            let (field, required) = self.random.one(kind.texts());
             let other = self.text();
-            return match self.0.below(4) {
+            return match self.random.below(4) {
                 _ if required => format!("{of}.{field}"),
                 0 => format!("(has({of}.{field}) ? {of}.{field} : {other})"),
                 1 => format!("{of}[?'{field}'].orValue({other})"),
@@ -130,7 +134,7 @@ impl Expressions<'_> {
                 _ => format!("{of}.?{field}.orValue({other})"),
             };
         }
-        match self.0.below(4) {
+        match self.random.below(4) {
             0 => "params.spec.strings['text']".to_owned(),
             1 => "variables.annotations[?'k'].orValue('')".to_owned(),
             2 => "object.metadata.?labels[?'a'].orValue('q')".to_owned(),
@@ -141,7 +145,11 @@ impl Expressions<'_> {
     /// Something in scope, mostly of the loops around, that no name hides.
     fn in_scope(&mut self, scope: &Scope) -> (String, Kind) {
         let inner = scope.len().min(2);
-        let at = if self.0.percent(80) { scope.len() - 1 - self.0.below(inner) } else { self.0.below(scope.len()) };
+        let at = if self.random.percent(80) {
+            scope.len() - 1 - self.random.below(inner)
+        } else {
+            self.random.below(scope.len())
+        };
         let root = |of: &str| of.split(['.', '[']).next().unwrap_or_default().to_owned();
         let hidden = scope[at + 1..].iter().any(|(name, _)| *name == root(&scope[at].0));
         if hidden { scope[scope.len() - 1].clone() } else { scope[at].clone() }
@@ -151,8 +159,8 @@ impl Expressions<'_> {
         let variables = !scope.iter().any(|(name, _)| name == "variables");
         for _ in 0..6 {
             let (of, kind) = self.in_scope(scope);
-            if variables && self.0.percent(30) {
-                return match self.0.below(4) {
+            if variables && self.random.percent(30) {
+                return match self.random.below(4) {
                     0 => ("variables.containers".to_owned(), Kind::Container),
                     1 => ("variables.volumes".to_owned(), Kind::Volume),
                     2 => ("variables.spec.containers".to_owned(), Kind::Container),
@@ -165,8 +173,8 @@ impl Expressions<'_> {
             if kind.lists().is_empty() {
                 continue;
             }
-            let (field, element, required) = self.0.one(kind.lists());
-            let list = match self.0.below(3) {
+            let (field, element, required) = self.random.one(kind.lists());
+            let list = match self.random.below(3) {
                 _ if required => format!("{of}.{field}"),
                 0 => format!("(has({of}.{field}) ? {of}.{field} : [])"),
                 _ => format!("{of}.?{field}.orValue([])"),
@@ -179,7 +187,7 @@ impl Expressions<'_> {
     /// A condition, nested this deep.
     pub(crate) fn condition(&mut self, depth: usize, scope: &Scope) -> String {
         let Some(depth) = depth.checked_sub(1) else { return self.leaf(scope) };
-        match self.0.below(16) {
+        match self.random.below(16) {
             0 | 1 => format!("({} && {})", self.condition(depth, scope), self.condition(depth, scope)),
             2 | 3 => format!("({} || {})", self.condition(depth, scope), self.condition(depth, scope)),
             4 => format!("!({})", self.condition(depth, scope)),
@@ -191,17 +199,17 @@ impl Expressions<'_> {
                 let (list, kind) = self.list(scope);
                 let name = self.name();
                 let body = self.condition(depth, &inside(scope, &name, kind));
-                match self.0.below(24) {
+                match self.random.below(24) {
                     0..=3 => format!("{}{list}.exists({name}, {body})", self.no()),
                     4 => format!("{list}.all(i, {name}, {body})"),
                     _ => format!("{list}.all({name}, {body})"),
                 }
             }
             11 => self.filtered(depth, scope),
-            12 if self.0.percent(25) => self.uncommon(depth, scope),
+            12 if self.random.percent(25) => self.uncommon(depth, scope),
             13 => {
                 let (one, other) = (self.condition(depth, scope), self.condition(depth, scope));
-                format!("(({one}) {} ({other}))", self.0.one(&["==", "!="]))
+                format!("(({one}) {} ({other}))", self.random.one(&["==", "!="]))
             }
             _ => self.leaf(scope),
         }
@@ -213,8 +221,8 @@ impl Expressions<'_> {
         let name = self.name();
         let within = inside(scope, &name, kind);
         let body = self.condition(depth, &within);
-        let (compared, number) = (self.0.one(&["==", "<=", "<", ">", "!="]), self.0.below(3));
-        match self.0.below(5) {
+        let (compared, number) = (self.random.one(&["==", "<=", "<", ">", "!="]), self.random.below(3));
+        match self.random.below(5) {
             0 => format!("{list}.filter({name}, {body}).size() {compared} {number}"),
             1 => {
                 let other = self.name();
@@ -240,8 +248,8 @@ impl Expressions<'_> {
         let (list, kind) = self.list(scope);
         let name = self.name();
         let body = self.condition(depth, &inside(scope, &name, kind));
-        let (number, truth) = (self.0.below(3), self.truth());
-        match self.0.below(7) {
+        let (number, truth) = (self.random.below(3), self.truth());
+        match self.random.below(7) {
             0 => format!("{list}.exists_one({name}, {body})"),
             1 => {
                 let (text, test) = (self.text_of(scope), self.condition(depth, scope));
@@ -252,7 +260,7 @@ impl Expressions<'_> {
                 format!("object.metadata.?annotations[?'k'].optMap({name}, {test}).orValue({truth})")
             }
             3 => {
-                let compared = self.0.one(&["==", "<=", ">"]);
+                let compared = self.random.one(&["==", "<=", ">"]);
                 format!("{list}.map({name}, {body} ? 1 : 0).sum() {compared} {number}")
             }
             4 => {
@@ -270,23 +278,27 @@ impl Expressions<'_> {
 
     fn leaf(&mut self, scope: &Scope) -> String {
         let (of, kind) = self.in_scope(scope);
+        if self.failing && self.random.percent(20) && !kind.texts().is_empty() {
+            let (field, _) = self.random.one(kind.texts());
+            return format!("{of}.{field} {} {}", self.random.one(&["==", "!="]), self.text());
+        }
         match kind {
             Kind::Text => return self.of_text(&of, scope),
             Kind::Number => {
-                return format!("{of} {} {}", self.0.one(&["==", "<", ">=", "!="]), self.0.below(3));
+                return format!("{of} {} {}", self.random.one(&["==", "<", ">=", "!="]), self.random.below(3));
             }
             _ => {}
         }
-        match self.0.below(12) {
+        match self.random.below(12) {
             0 if !kind.booleans().is_empty() => self.of_boolean(&of, kind),
             1 if !kind.numbers().is_empty() => self.of_number(&of, kind),
             2 if kind.object().is_some() => {
                 let (field, kind) = kind.object().unwrap();
-                let (boolean, truth) = (self.0.one(kind.booleans()), self.truth());
-                match self.0.below(2) {
+                let (boolean, truth) = (self.random.one(kind.booleans()), self.truth());
+                match self.random.below(2) {
                     0 => {
                         let below = format!("{of}.{field}");
-                        let test = if self.0.percent(50) {
+                        let test = if self.random.percent(50) {
                             self.of_boolean(&below, kind)
                         } else {
                             self.of_number(&below, kind)
@@ -298,10 +310,10 @@ impl Expressions<'_> {
             }
             3..=6 if kind.texts().iter().any(|(_, required)| !required) => {
                 let optional: Vec<_> = kind.texts().iter().filter(|(_, required)| !required).copied().collect();
-                let field = self.0.one(&optional).0;
+                let field = self.random.one(&optional).0;
                 let (path, truth) = (format!("{of}.{field}"), self.truth());
                 let test = self.of_text(&path, scope);
-                match self.0.below(6) {
+                match self.random.below(6) {
                     0 => format!("has({path})"),
                     1 => format!("!has({path})"),
                     2 => format!("(has({path}) && {test})"),
@@ -322,7 +334,7 @@ impl Expressions<'_> {
                     selector,
                     annotations,
                 ];
-                let one = self.0.one(&all);
+                let one = self.random.one(&all);
                 let root =
                     one.split(|c: char| !c.is_ascii_alphanumeric()).find(|word| !word.is_empty() && *word != "k");
                 let hidden =
@@ -337,8 +349,8 @@ impl Expressions<'_> {
     }
 
     fn of_boolean(&mut self, of: &str, kind: Kind) -> String {
-        let field = self.0.one(kind.booleans());
-        match self.0.below(3) {
+        let field = self.random.one(kind.booleans());
+        match self.random.below(3) {
             0 => format!("!has({of}.{field})"),
             1 => format!("{of}.?{field}.orValue({})", self.truth()),
             _ => format!("(!has({of}.{field}) || !{of}.{field})"),
@@ -346,11 +358,11 @@ impl Expressions<'_> {
     }
 
     fn of_number(&mut self, of: &str, kind: Kind) -> String {
-        let (field, required) = self.0.one(kind.numbers());
-        let compared = format!("{} {}", self.0.one(&["==", "<", ">=", "!=", "<="]), self.0.below(3));
-        match self.0.below(3) {
+        let (field, required) = self.random.one(kind.numbers());
+        let compared = format!("{} {}", self.random.one(&["==", "<", ">=", "!=", "<="]), self.random.below(3));
+        match self.random.below(3) {
             _ if required => format!("{of}.{field} {compared}"),
-            0 => format!("{of}.?{field}.orValue({}) {compared}", self.0.below(3)),
+            0 => format!("{of}.?{field}.orValue({}) {compared}", self.random.below(3)),
             1 => format!("(has({of}.{field}) && {of}.{field} {compared})"),
             _ => format!("(!has({of}.{field}) || {of}.{field} {compared})"),
         }
