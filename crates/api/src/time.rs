@@ -14,7 +14,7 @@ pub(crate) const PATTERN: &str = r"^(19[7-9][0-9]|[2-8][0-9]{3}|9[0-8][0-9]{2}|9
 const LEAP: &str = "self.substring(4, 10) != '-02-29' || (int(self.substring(0, 4)) % 4 == 0 \
                     && (int(self.substring(0, 4)) % 100 != 0 || int(self.substring(0, 4)) % 400 == 0))";
 
-/// What the API server answers to another time.
+/// The API server's message about a text that is not such a time.
 const MESSAGE: &str = "write a time such as 2027-01-31T00:00:00Z: of the years 1970 to 9998, with at most nine digits of a \
                        fraction, and with Z or an offset such as +02:00 at the end";
 

@@ -18,7 +18,7 @@ pub struct Lowering<'a> {
     uses: Uses,
 }
 
-/// What the parameters of texts are used for.
+/// The uses of each parameter in texts.
 pub type Uses = BTreeMap<ParameterName, BTreeSet<Use>>;
 
 /// A list of texts, lowered.

@@ -1,8 +1,8 @@
-//! What the texts of a setting mean, and so which values a parameter in them must not have. A value comes from whoever may
-//! change a namespace. It must not widen what the rest of the text says: `/data/$tool` is one directory below `/data`, and
+//! The meaning of the texts of a setting, and the values that a parameter in them must not have. Everyone who may change
+//! a namespace can set such a value. It must not widen what the rest of the text says: `/data/$tool` is one directory below `/data`, and
 //! with the value `.` it would be `/data` itself.
 
-/// What a text of a setting is compared with.
+/// The kind of value that a text of a setting is compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Meaning {
     /// A word. A field of a pod is equal to it or not, so that no value means more than itself.
@@ -41,17 +41,17 @@ pub struct Use {
     pub place: Place,
 }
 
-/// Who wrote a value.
+/// The author of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Author {
-    /// Whoever wrote the profile: a default or an override.
+    /// The author of the profile: the value is a default or an override.
     Profile,
-    /// Whoever may change the namespace: an annotation, a label or its name.
+    /// Anyone who may change the namespace: the value is an annotation, a label or its name.
     Namespace,
 }
 
 impl Use {
-    /// What a value has to be here, if this one is not.
+    /// What fits here, if the value does not.
     pub fn refusal(&self, value: &str, author: Author) -> Option<&'static str> {
         let (fits, allowed) = self.asks(value, author);
         (!fits).then_some(allowed)
@@ -128,7 +128,7 @@ fn is_inner(value: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// The values that fit, of all that someone could write.
+    /// The values that fit, of a list of suspicious ones.
     fn fitting(meaning: Meaning, place: Place, author: Author) -> Vec<&'static str> {
         let all = [
             "",

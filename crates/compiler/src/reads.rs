@@ -14,7 +14,7 @@ use palisade_checks::cel;
 
 use crate::writing::SYNTAX;
 
-/// Fields of `metadata` that a client can change by an update, besides finalizers. The API server sets the others, or
+/// Fields of `metadata` that a client can change by an update, other than finalizers. The API server sets the others, or
 /// keeps them (`ValidateObjectMetaAccessorUpdate` in apimachinery `pkg/api/validation/objectmeta.go`).
 const CHANGEABLE: [&str; 5] = ["annotations", "generateName", "labels", "ownerReferences", "selfLink"];
 /// Fields of `metadata` that no update changes.

@@ -63,7 +63,7 @@ pub(crate) struct Unchanged {
     subject: String,
     /// How the keys of annotations begin that checks of the catalogue read.
     annotations: BTreeSet<&'static str>,
-    /// For each custom check, terms of CEL that all hold if what it reads besides is the same; none for most.
+    /// For each custom check, terms of CEL that all hold if the other fields that it reads are the same; none for most.
     own: Vec<Vec<String>>,
 }
 
@@ -86,7 +86,7 @@ impl Unchanged {
         Self { subject, annotations: annotations.collect(), own }
     }
 
-    /// Whether checks read nothing besides the spec or the template.
+    /// Whether checks read only the spec or the template.
     fn is_plain(&self) -> bool {
         self.annotations.is_empty() && self.own.iter().all(Vec::is_empty)
     }

@@ -69,7 +69,7 @@ pub(crate) fn variables(shape: Shape) -> Vec<(&'static str, &'static str, String
     ]
 }
 
-/// CEL of type bool: whether an update leaves alone by what exceptions know the workload of an object, besides its spec.
+/// CEL of type bool: whether an update keeps the fields outside the spec from which exceptions learn an object's workload.
 ///
 /// Kubernetes' own controllers may change that: they adopt objects, and release them, also those of a workload that is
 /// deleted and whose finalizer `orphan` would stay otherwise.

@@ -106,7 +106,7 @@ fn unwritten(summary: &Summary) -> String {
     format!("; the parameters of {namespaces} could not be written (status.failedNamespaces), first {first}")
 }
 
-/// What Enforced says besides where namespaces have no parameters: the answers of probes are about all others.
+/// The part of Enforced's message about namespaces without parameters: the answers of probes are about all others.
 pub fn with_missing(mut enforced: Condition, summary: &Summary) -> Condition {
     if summary.missing > 0 && enforced.status == ConditionStatus::True {
         let namespaces = counted(summary.missing, "namespace");

@@ -55,7 +55,7 @@ pub enum Judgement {
     Unknown(String),
 }
 
-/// What is found in a namespace while its objects are judged, some at a time.
+/// The findings in a namespace while its objects are judged, some at a time.
 #[derive(Debug, Default)]
 pub struct Findings {
     count: usize,

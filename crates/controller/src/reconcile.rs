@@ -235,7 +235,7 @@ async fn profile_gone(cx: &Arc<Context>, profile: &str, state: &State) -> Result
     Ok(Next::Change)
 }
 
-/// The profile is being deleted. Nothing is compiled any more: whatever is wrong with it, it can go.
+/// The profile is being deleted. It is not compiled: a profile with mistakes can be deleted too.
 async fn delete(
     cx: &Arc<Context>,
     profile: &str,
@@ -267,7 +267,7 @@ async fn say_deleting(
     progress: &mut Progress,
     error: Option<&str>,
 ) -> Result<(), ReconcileError> {
-    // What an earlier generation was in force for, is no longer: no namespace is judged, and no pod mutated.
+    // No generation is in force now: no namespace is judged, and no pod mutated.
     match report(cx, observed, &mut progress.report, Report::of(conditions::deleting(error))).await {
         Err(error) if error.is_not_found() => Ok(()),
         Err(error) if error.is_refusal() => {

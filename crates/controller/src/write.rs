@@ -101,7 +101,7 @@ async fn delete_one(cx: &Context, profile: &str, namespace: &str) -> Result<(), 
     Ok(())
 }
 
-/// Removes finalizers and owners that somebody else has given to parameters: before the policy that denies that was there,
+/// Removes finalizers and owners that other clients have given to parameters: before the policy that denies that was there,
 /// or while it was not. With an owner, the garbage collector deletes them whenever the tenant deletes that.
 async fn free(cx: &Context, api: &Api<ToolSecurityParams>, profile: &str, namespace: &str) -> Result<(), ApiError> {
     let (_, observed) = cx.store.tenant(profile, namespace);

@@ -1,4 +1,4 @@
-//! What processes have in common: logs, traces, signals, HTTP servers that no client can block, TLS, a health server,
+//! The parts that all processes share: logs, traces, signals, HTTP servers that no client can block, TLS, a health server,
 //! supervised tasks, delays of retries, lists that fit into memory, work that must not end the process.
 //!
 //! Each module uses only modules before it:

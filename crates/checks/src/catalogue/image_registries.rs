@@ -26,7 +26,7 @@ use crate::{
 /// CEL of type string: the reference of a volume.
 const REFERENCE: &str = "v.image.?reference.orValue('')";
 
-/// What a message says of an image ID.
+/// How a message names the fault of an image ID.
 const IS_ID: &str = "is an image ID, which any image on the node can have: write the name of an image";
 
 /// CEL of type bool that is true only of an image in a registry that need not be completed.
@@ -89,7 +89,11 @@ pub static CHECK: Check = Check {
     defaults: |_, _| vec![],
     comply: |settings, values, pod| {
         let allowed = settings.images.allowed_registries.as_ref().map(|allowed| allowed.resolve(values));
-        if let Some(registry) = allowed.as_ref().and_then(|allowed| allowed.first()).filter(|first| *first != "*") {
+        // Any name will do where images are only redirected.
+        let anywhere = settings.images.redirect.as_ref().map(|_| "docker.io/library");
+        let registry =
+            allowed.as_ref().and_then(|allowed| allowed.first()).map(String::as_str).filter(|first| *first != "*");
+        if let Some(registry) = registry.or(anywhere) {
             pod::set_containers(pod, &["image"], &json!(format!("{registry}/palisade-probe:1")));
         }
     },

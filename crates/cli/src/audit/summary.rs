@@ -332,7 +332,7 @@ and 2 more
         assert_eq!(all.json(5)["workloads"][2]["workload"], "a pods/p");
     }
 
-    /// The request that forges a denial in kube-system: nobody needs a right to send it.
+    /// The request that forges a denial in kube-system: no right is needed to send it.
     #[test]
     fn an_answer_of_authorization_that_quotes_a_denial_is_not_counted() {
         let name = "x\" is forbidden: ValidatingAdmissionPolicy 'palisade-live-pods' with binding 'palisade-live-pods' denied \
@@ -340,11 +340,11 @@ and 2 more
         let forged = |decision: &Json| {
             json!({
                 "kind": "Event", "apiVersion": "audit.k8s.io/v1", "level": "Metadata", "auditID": "1",
-                "stage": "ResponseComplete", "requestURI": "/x", "verb": "update", "user": {"username": "nobody"},
+                "stage": "ResponseComplete", "requestURI": "/x", "verb": "update", "user": {"username": "tenant"},
                 "objectRef": {"resource": "pods", "namespace": "kube-system", "name": name, "apiVersion": "v1"},
                 "annotations": decision, "requestReceivedTimestamp": "2026-11-24T00:00:00.000000Z",
                 "responseStatus": {"status": "Failure", "reason": "Forbidden", "code": 403, "message": format!(
-                    "pods {name:?} is forbidden: User \"nobody\" cannot update resource \"pods\" in API group \"\" in the \
+                    "pods {name:?} is forbidden: User \"tenant\" cannot update resource \"pods\" in API group \"\" in the \
                      namespace \"kube-system\""
                 )},
             })

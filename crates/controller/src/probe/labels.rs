@@ -13,7 +13,7 @@ use crate::text::fnv1a;
 /// How the names of labels begin that hold former values.
 const KEPT: &str = "kept.toolsecurity.dev/";
 
-/// What to write.
+/// The labels to write.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Relabelling {
     /// Labels of the installation that get their values back; afterwards no probe owns them.
@@ -47,7 +47,7 @@ impl Relabelling {
     }
 }
 
-/// Who has written a label.
+/// The writer of a label.
 #[derive(Clone, Copy, Debug, Default)]
 struct Owners {
     probe: bool,
@@ -65,7 +65,7 @@ impl Owners {
                 (owners.probe, owners.others) = (owners.probe || probe, owners.others || !probe);
             }
         }
-        // One that nobody owns is none of the probe's.
+        // A label without an owner is not the probe's.
         owners.others |= !owners.probe;
         owners
     }

@@ -108,7 +108,7 @@ impl Site {
     }
 }
 
-/// Sets the labels. Each answer may take its time: a slow API server is asked all the same.
+/// Sets the labels. Each answer may take its time: a slow API server is asked, too.
 async fn relabel(api: &Api<PartialObjectMeta<Namespace>>, labels: &Labels) -> Result<(), String> {
     let namespace = names::PROBE_NAMESPACE;
     // The controller may list namespaces, and get none.

@@ -62,7 +62,7 @@ pub struct ObservedNamespace {
 pub struct ObservedParams {
     /// What they say; `None` if they cannot be read.
     pub spec: Option<Packed<ToolSecurityParamsSpec>>,
-    /// Whether somebody else has given them a finalizer or an owner, which can hold or delete them. Parameters that the
+    /// Whether another client has given them a finalizer or an owner, which can hold or delete them. Parameters that the
     /// controller writes have neither.
     pub held: bool,
 }
