@@ -1,13 +1,22 @@
 //! Denials of policies, in the words of API servers.
 
-use crate::events::{ObjectRef, ResponseStatus};
+/// The object of a request, by its address in the API.
+#[derive(Clone, Copy, Debug)]
+pub struct Requested<'a> {
+    /// Empty for the core group.
+    pub group: &'a str,
+    /// The plural name of the kind.
+    pub resource: &'a str,
+    /// Empty if the API server makes the name.
+    pub name: &'a str,
+}
 
 /// The policy that denied a request, and its message. The API server begins such an answer with the resource, the quoted
 /// name of the object, and `is forbidden: ` (`NewForbidden`). The name comes from the request, so that it is read as it is
 /// quoted: what looks like a denial within it is part of it.
-pub fn denial<'a>(of: &ObjectRef, status: &'a ResponseStatus) -> Option<(&'a str, &'a str)> {
-    let rest = Some(status.message.as_str()).filter(|_| status.code >= 400)?.strip_prefix(&of.resource)?;
-    let rest = if of.api_group.is_empty() { rest } else { rest.strip_prefix('.')?.strip_prefix(&of.api_group)? };
+pub fn denial<'a>(of: Requested<'_>, code: u16, message: &'a str) -> Option<(&'a str, &'a str)> {
+    let rest = Some(message).filter(|_| code >= 400)?.strip_prefix(of.resource)?;
+    let rest = if of.group.is_empty() { rest } else { rest.strip_prefix('.')?.strip_prefix(of.group)? };
     let rest = match rest.strip_prefix(' ').filter(|rest| rest.starts_with('"')) {
         Some(quoted) => {
             let (name, rest) = unquoted(quoted)?;
@@ -67,8 +76,8 @@ mod tests {
     #[test]
     fn only_an_answer_that_begins_as_a_denial_is_one() {
         let of = |name: &str, code: u16, message: &str| {
-            let of = ObjectRef { resource: "pods".to_owned(), name: name.to_owned(), ..ObjectRef::default() };
-            denial(&of, &ResponseStatus { message: message.to_owned(), code }).map(|(policy, _)| policy.to_owned())
+            let of = Requested { group: "", resource: "pods", name };
+            denial(of, code, message).map(|(policy, _)| policy.to_owned())
         };
         for (name, about) in [
             ("a", "pods \"a\" is forbidden: "),
@@ -91,10 +100,9 @@ mod tests {
             assert_eq!(of(name, 403, &format!("{about}{DENIED}")), None, "{about}");
         }
         assert_eq!(of("a", 200, &format!("pods \"a\" is forbidden: {DENIED}")), None);
-        let of_group =
-            ObjectRef { resource: "deployments".to_owned(), api_group: "apps".to_owned(), ..ObjectRef::default() };
+        let of_group = Requested { group: "apps", resource: "deployments", name: "" };
         let message = format!("deployments.apps \"a\" is forbidden: {DENIED}");
-        assert!(denial(&of_group, &ResponseStatus { message, code: 422 }).is_some());
+        assert!(denial(of_group, 422, &message).is_some());
     }
 
     /// What `strconv.Quote` makes of these.

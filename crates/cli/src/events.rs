@@ -14,7 +14,7 @@ use serde_json::Value as Json;
 
 use crate::{
     cluster::could_not_run,
-    denial::denial,
+    denial::{Requested, denial},
     report::{self, Failure},
 };
 
@@ -228,6 +228,12 @@ pub fn read(name: &str, mut from: impl BufRead, found: &mut impl FnMut(Event)) -
 }
 
 impl Event {
+    /// The policy that denied the request, and its message.
+    fn denial(&self) -> Option<(&str, &str)> {
+        let ObjectRef { api_group, resource, name, .. } = &self.object_ref;
+        denial(Requested { group: api_group, resource, name }, self.response_status.code, &self.response_status.message)
+    }
+
     /// What policies said of the request. An answer of authorization may quote a name of the request that looks like a
     /// denial: only requests that were allowed got to policies.
     pub fn findings(&self) -> Findings {
@@ -237,11 +243,11 @@ impl Event {
             Some("allow") => {}
             Some(_) => return found,
             None => {
-                found.undecided = noted.is_some() || denial(&self.object_ref, &self.response_status).is_some();
+                found.undecided = noted.is_some() || self.denial().is_some();
                 return found;
             }
         }
-        if let Some((policy, text)) = denial(&self.object_ref, &self.response_status) {
+        if let Some((policy, text)) = self.denial() {
             match profile_of(policy) {
                 Some(profile) => {
                     let checks = checks(text, &profile);

@@ -7,7 +7,7 @@
 //! 1. What all commands share: `capture`, `style`, `report`, `output`, `progress`, `parallel`, `input`, `files`, `findings`,
 //!    `options`, `diff`, `markdown`, `smallest`.
 //! 2. What files have in them: `strict`, `namespaces`, `profiles`, `pods`, `offline`, `judge`.
-//! 3. What a cluster has: `cluster`, `revisions`, `live`; and what is left of it elsewhere: `dumped`, `events`; or either: `ground`.
+//! 3. What a cluster has: `cluster`, `revisions`, `live`; and what is left of it elsewhere: `dumped`, `denial`, `events`; or either: `ground`.
 //! 4. What a change of profiles does: `effects`, `impact`, `whatif`.
 //! 5. Commands, none of which uses another: `render`, `explain`, `check`, `eval`, `test`, `new`, `lint`, `migrate`, `history`,
 //!    `compare` (`palisade diff`), `replay`, `dump`, `rollback`, `rollout`, `exception`, `guard`, `status`, `audit`,

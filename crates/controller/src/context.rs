@@ -12,7 +12,6 @@ use crate::{
     events::Events,
     fence::{Leadership, fenced},
     jobs::JobQueue,
-    judge::ROOM,
     metrics::Metrics,
     native::NativePolicies,
     options::{Options, Switch},
@@ -23,6 +22,8 @@ use crate::{
     store::Store,
 };
 
+/// How much text of pages is in memory as objects at the same time, in KiB. As objects it takes several times as much.
+pub const ROOM: u32 = 8 << 10;
 /// How many plans of all namespaces are made at the same time.
 const PLANS: usize = 2;
 

@@ -33,7 +33,7 @@
 //! 2. What is known: `asked`, `store`, `redirects`, `health`, `accepted`, `compare`, `converge`, `native`.
 //! 3. Stages that need no context: `observe`, `compile`, `revision`, `last_good`, `resolve`, `jobs`, `tenancy`, `judge`,
 //!    `waves`, `state`, `conditions`, `registration`, `probe`.
-//! 4. What all stages share: `context`.
+//! 4. What all stages share: `context`, `pages`.
 //! 5. Stages: `finalizer`, `delete`, `trial`, `apply`, `repair`, `write`, `params`, `rollout`, `exceptions`,
 //!    `scan`, `mutate`, `remove`, `report`.
 //! 6. The driver: `lane`, `progress`, `reconcile`, `run`.
@@ -74,6 +74,7 @@ mod native;
 mod observe;
 mod options;
 mod packed;
+mod pages;
 mod params;
 mod probe;
 mod progress;

@@ -33,8 +33,9 @@ use crate::{
     accepted::AcceptedProfile,
     call::ApiError,
     context::Context,
-    judge::{Existing, Page, list_page},
+    judge::Existing,
     options::{Options, PolicyReports},
+    pages::{Page, list_page},
     text::counted,
 };
 
