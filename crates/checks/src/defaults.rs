@@ -141,6 +141,15 @@ pub struct ConditionContext<'a> {
     pub container: &'a Json,
 }
 
+/// How the CEL of conditions names the parts of the pod.
+#[derive(Clone, Copy, Debug)]
+pub struct PodNames {
+    /// Its spec.
+    pub spec: &'static str,
+    /// Its annotations: a map, empty if the pod has none.
+    pub annotations: &'static str,
+}
+
 /// The names of a pod's lists of containers.
 pub const CONTAINER_LISTS: [&str; 3] = ["containers", "initContainers", "ephemeralContainers"];
 
@@ -185,7 +194,7 @@ impl Condition {
     }
 
     /// CEL of type bool. The container is `c`, and the pod's containers are `variables.containers`.
-    pub fn cel(&self, cx: &mut Lowering<'_>) -> String {
+    pub fn cel(&self, pod: PodNames, cx: &mut Lowering<'_>) -> String {
         let is_not = |object: &str, path: &[&str], constant: &Constant| {
             let (value, another) = constant.cel();
             format!("{}.orValue({another}) != {value}", select(object, path))
@@ -199,9 +208,9 @@ impl Condition {
             Self::NoException(check) => format!("!({} in params.spec.?exceptions.orValue({{}}))", cel::quote(check)),
             Self::NotEmpty(texts) => format!("{}.size() > 0", cx.texts("", texts, Meaning::Word).cel()),
             Self::NotZero(number) => format!("{} != 0", cx.integer("", number)),
-            Self::PodIsNot(path, constant) => is_not("object.spec", path, constant),
-            Self::PodUnset(path) => unset("object.spec", path, false),
-            Self::NotAnnotated(key) => format!("!({} in object.metadata.?annotations.orValue({{}}))", cel::quote(key)),
+            Self::PodIsNot(path, constant) => is_not(pod.spec, path, constant),
+            Self::PodUnset(path) => unset(pod.spec, path, false),
+            Self::NotAnnotated(key) => format!("!({} in {})", cel::quote(key), pod.annotations),
             Self::ContainerIsNot(path, constant) => is_not("c", path, constant),
             Self::ContainerLacks(path, texts) => {
                 format!(
@@ -217,7 +226,7 @@ impl Condition {
                 format!("variables.containers.all(o, {})", unset("o", path, true))
             }
             Self::Any(some) => {
-                let terms: Vec<_> = some.iter().map(|one| one.cel(cx)).collect();
+                let terms: Vec<_> = some.iter().map(|one| one.cel(pod, cx)).collect();
                 cel::any(&terms)
             }
         }
@@ -313,12 +322,12 @@ impl Step<'_> {
     }
 
     /// CEL of type bool: whether it applies to `object`.
-    pub fn cel(&self, object: &str, cx: &mut Lowering<'_>) -> String {
+    pub fn cel(&self, object: &str, pod: PodNames, cx: &mut Lowering<'_>) -> String {
         let mut out = unset(object, self.path, self.value.is_some_and(DefaultValue::is_list));
         if !self.when.iter().any(|all| all.is_empty()) {
             let mut terms = Vec::new();
             for all in &self.when {
-                let all: Vec<_> = all.iter().map(|condition| condition.cel(cx)).collect();
+                let all: Vec<_> = all.iter().map(|condition| condition.cel(pod, cx)).collect();
                 let all = if all.len() == 1 || self.when.len() == 1 {
                     all.join(" && ")
                 } else {

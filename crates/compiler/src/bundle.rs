@@ -13,13 +13,14 @@ use palisade_checks::{
 };
 
 use crate::{
-    Custom, Lowered, Mutation, Options,
+    Custom, Lowered, Mutation, Options, Writing,
     bindings::Bindings,
     exceptions::how_to_ask,
     expressions::{self, HOW_TO_ASK, Judging},
     fast, guard,
     matching::{all_rules, matching, namespace_selector},
     metadata::{metadata, param_kind, profile_name},
+    mutated::{Mutated, Unreadable},
     native::{self, MutatingPair},
     updates::PodUpdates,
 };
@@ -120,7 +121,15 @@ pub(crate) fn bundle(
     let Options { writing, fast_path } = options;
     let updates = PodUpdates::new(profile, rules, customs, parameterized);
     let bounds = bounds(rules, customs, mutation);
+    let changed = mutation.and_then(|mutation| as_mutated(rules, customs, mutation, writing).ok());
     let pair = |shape, stage| {
+        let as_written = customs;
+        let (rules, customs, mutated) = match &changed {
+            Some((rules, customs, variables)) if shape == Shape::Workloads => {
+                (&rules[..], &customs[..], &variables[..])
+            }
+            _ => (rules, customs, &[][..]),
+        };
         let bindings = Bindings { profile, shape, updates };
         let (binding, updates_binding) = bindings.unlabelled(stage);
         Pair {
@@ -130,7 +139,7 @@ pub(crate) fn bundle(
                     profile,
                     shape,
                     fast_path,
-                    &Judging { rules, customs, updates, bounds: &bounds, writing },
+                    &Judging { rules, customs, as_written, updates, bounds: &bounds, mutated, writing },
                 )),
                 status: None,
             },
@@ -149,6 +158,23 @@ pub(crate) fn bundle(
             .filter(|mutation| mutation.engine != Engine::Webhook)
             .map(|mutation| native::pair(profile, mutation, writing)),
     }
+}
+
+/// The checks as they judge templates, and the variables that their expressions need.
+type AsMutated = (Vec<Lowered>, Vec<Custom>, Vec<(String, String, String)>);
+
+/// # Errors
+/// An expression of the profile does not parse, which the gate reports.
+fn as_mutated(
+    rules: &[Lowered],
+    customs: &[Custom],
+    mutation: &Mutation,
+    writing: Writing,
+) -> Result<AsMutated, Unreadable> {
+    let mutated = Mutated::new(mutation)?;
+    let rules = rules.iter().map(|rule| mutated.lowered(rule)).collect::<Result<_, _>>()?;
+    let customs = customs.iter().map(|custom| mutated.custom(custom, writing)).collect::<Result<_, _>>()?;
+    Ok((rules, customs, mutated.variables))
 }
 
 /// The bounds of a pod's lists: those of lists in which a check restricts something, and all bounds if the profile

@@ -21,6 +21,7 @@ pub struct Custom {
     pub check: CustomCheck,
     /// Its place in the profile: `spec.customChecks[2]`.
     pub path: String,
+    lift: Lift,
     /// CEL of type list(string): the violations.
     violations: String,
     /// The lines of `violations` on which the expression and the message's expression begin; 0 for none.
@@ -59,6 +60,12 @@ impl Custom {
         Some(FieldDefault::new(of, &path, DefaultValue::Constant(value.clone()), vec![]))
     }
 
+    /// The same check with other expressions.
+    pub(crate) fn with_expressions(&self, expression: String, message: Option<String>, writing: Writing) -> Self {
+        let check = CustomCheck { expression, message_expression: message, ..self.check.clone() };
+        if check == self.check { self.clone() } else { Self::new(&check, self.path.clone(), self.lift, writing) }
+    }
+
     /// `lift` says whether exceptions lift the check in some namespace.
     fn new(check: &CustomCheck, path: String, lift: Lift, writing: Writing) -> Self {
         let CustomCheck { id, target, expression, message, message_expression, .. } = check;
@@ -91,7 +98,7 @@ impl Custom {
         let about = format!("check {id}: {path} of the profile; docs/custom-checks.md");
         let printed = writing.around(&about, &lowered, &verbatim);
         let line = |index: usize| printed.lines.get(index).copied().unwrap_or_default();
-        Self { check: check.clone(), path, lines: [line(0), line(1)], violations: printed.text }
+        Self { check: check.clone(), path, lift, lines: [line(0), line(1)], violations: printed.text }
     }
 
     /// CEL of type list(string): the violations.

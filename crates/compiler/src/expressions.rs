@@ -28,14 +28,18 @@ pub(crate) const HOW_TO_ASK: &str = "howToAsk";
 pub(crate) struct Judging<'a> {
     pub rules: &'a [Lowered],
     pub customs: &'a [Custom],
+    /// The custom checks as the profile has them: what they read decides which updates are exempt.
+    pub as_written: &'a [Custom],
     pub updates: PodUpdates,
     pub bounds: &'a [&'static Bound],
+    /// Variables about the mutation of the pod that a template becomes: name, meaning, CEL.
+    pub mutated: &'a [(String, String, String)],
     pub writing: Writing,
 }
 
 /// The variables of a policy, in the order in which they depend on each other.
 pub(crate) fn variables(profile: &ToolSecurityProfile, shape: Shape, judging: &Judging<'_>) -> Vec<Variable> {
-    let &Judging { rules, customs, updates, bounds, writing } = judging;
+    let &Judging { rules, customs, as_written, updates, bounds, mutated, writing } = judging;
     let name = profile.metadata.name.as_deref().unwrap_or_default();
     let excepted = excepted_checks(&profile.spec);
     let unless_excepted = |id: &str, findings: String| {
@@ -47,7 +51,7 @@ pub(crate) fn variables(profile: &ToolSecurityProfile, shape: Shape, judging: &J
         if of_namespace && without_parameters { format!("variables.updated ? [] : ({findings})") } else { findings }
     };
     let own: Vec<_> = customs.iter().map(|custom| (custom.variable(), custom)).collect();
-    let unchanged = Unchanged::new(profile, rules, customs, shape);
+    let unchanged = Unchanged::new(profile, rules, as_written, shape);
     let mut all = subject(shape, writing);
     for (name, about, lowered) in unchanged.variables() {
         all.push(name, about, lowered);
@@ -82,6 +86,9 @@ pub(crate) fn variables(profile: &ToolSecurityProfile, shape: Shape, judging: &J
             let about = "the checks that exceptions lift for it: docs/adr/0039-exceptions-on-request.md";
             all.push("excepted", about, format!("{}.filter(check, {EXCEPTED_HERE})", cel::list(&ids)));
         }
+    }
+    for (name, about, lowered) in mutated {
+        all.push(name, about, lowered.clone());
     }
     if !bounds.is_empty() {
         all.push(

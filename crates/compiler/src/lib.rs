@@ -13,7 +13,7 @@
 //! 1. Expressions, whatever they say: `tree`, `fold`, `writing`.
 //! 2. The parts of a profile: `exceptions`, `custom`, `exemptions`, `resolve`, `rollout`.
 //! 3. What policies match and read: `metadata`, `matching`, `reads`, `workloads`, `updates`.
-//! 4. What policies say: `mutation`, `expressions`, `fast`.
+//! 4. What policies say: `mutation`, `mutated`, `expressions`, `fast`.
 //! 5. Objects: `native`, `registration`, `bindings`, `guard`, `bundle`, `probes`.
 
 mod bindings;
@@ -27,6 +27,7 @@ mod fold;
 mod guard;
 mod matching;
 mod metadata;
+mod mutated;
 mod mutation;
 mod native;
 mod probes;

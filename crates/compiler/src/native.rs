@@ -9,7 +9,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 use palisade_api::{ToolSecurityProfile, names};
 use palisade_checks::{
     FieldDefault, Lowering, Subject, bounds, cel,
-    defaults::{self, Step},
+    defaults::{self, PodNames, Step},
     settings::redirect::Redirect,
 };
 use palisade_objects::json::Change as _;
@@ -133,6 +133,8 @@ const NAMES: bounds::Names<'_> = bounds::Names {
     volumes: "object.spec.?volumes.orValue([])",
     annotations: "object.metadata.?annotations.orValue({})",
 };
+/// How the conditions of defaults name the pod.
+const POD: PodNames = PodNames { spec: "object.spec", annotations: "object.metadata.?annotations.orValue({})" };
 /// CEL of type bool: an ephemeral container is new. The others cannot change.
 const NEW: &str = "!oldObject.spec.?ephemeralContainers.orValue([]).exists(o, o.name == c.name)";
 
@@ -250,7 +252,7 @@ impl Operations<'_, '_> {
                 .collect()
         };
         for step in defaults::steps(&of(&[Subject::Pod, Subject::PodOrContainer])) {
-            let condition = step.cel("object.spec", self.cx);
+            let condition = step.cel("object.spec", POD, self.cx);
             let path = cel::quote(&format!("/spec{}", step.pointer()));
             let operation = self.add(&path, &step);
             self.created.push(format!("({condition} ? [{operation}] : [])"));
@@ -272,7 +274,7 @@ impl Operations<'_, '_> {
 
     /// CEL of type list(JSONPatch): a step in each container of a list.
     fn each(&mut self, list: &str, only: Option<&str>, step: &Step<'_>) -> String {
-        let condition = step.cel("c", self.cx);
+        let condition = step.cel("c", POD, self.cx);
         let condition = only.map_or(condition.clone(), |only| format!("{only} && {condition}"));
         let path = format!("'/spec/{list}/' + string(i) + {}", cel::quote(&step.pointer()));
         let operation = self.add(&path, step);

@@ -68,7 +68,7 @@ pub(crate) fn parts(of: &Node) -> impl Iterator<Item = &Node> {
 }
 
 /// The same node with each part changed.
-fn map_parts(of: Node, change: &mut dyn FnMut(Node) -> Node) -> Node {
+pub(crate) fn map_parts(of: Node, change: &mut dyn FnMut(Node) -> Node) -> Node {
     let expr = match of.expr {
         Expr::Select { operand, field, test } => Expr::Select { operand: Box::new(change(*operand)), field, test },
         Expr::Call { function, target, args } => Expr::Call {
@@ -175,7 +175,7 @@ pub(crate) fn looping(function: &str, args: &[Node]) -> Option<Loop> {
 }
 
 /// The names that a member call binds if it is a macro.
-fn bound(function: &str, args: &[Node]) -> Vec<Arc<str>> {
+pub(crate) fn bound(function: &str, args: &[Node]) -> Vec<Arc<str>> {
     match (function, args) {
         ("optMap" | "optFlatMap", [Node { expr: Expr::Ident(name), .. }, _]) => vec![Arc::clone(name)],
         _ => looping(function, args).map(|found| found.names).unwrap_or_default(),

@@ -43,6 +43,7 @@ mod scan;
 mod stages;
 mod steering;
 mod stored;
+mod templates;
 mod traces;
 mod trail;
 mod tutorial;
@@ -116,6 +117,7 @@ fn main() -> ExitCode {
         workloads::every_workload_kind_is_judged_by_its_template,
         workloads::author_of_a_violating_workload_is_warned,
         workloads::a_request_matches_one_policy,
+        templates::template_gets_the_verdict_of_the_pod_that_it_becomes,
         mutation::native_policy_mutates_like_the_patch,
         exemptions::named_users_and_groups_are_exempt_and_no_other_tenant,
         exemptions::exempt_pods_are_not_mutated_by_any_engine,

@@ -13,6 +13,7 @@ mod pods;
 mod random;
 mod readable;
 mod settings;
+mod templates;
 mod tighten;
 mod unusual;
 mod updates;

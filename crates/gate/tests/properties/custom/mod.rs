@@ -3,7 +3,7 @@
 
 mod expressions;
 mod kinds;
-mod objects;
+pub(crate) mod objects;
 
 use std::cell::Cell;
 
@@ -25,7 +25,7 @@ fn pods() -> usize {
 }
 
 /// The checks, and a parameter for each that they name.
-fn checks(random: &mut Random) -> (Json, Vec<Json>) {
+pub(crate) fn checks(random: &mut Random) -> (Json, Vec<Json>) {
     let failing = random.percent(30);
     let of = |random: &mut Random, number: usize| {
         let (target, item) = random.one(&[
