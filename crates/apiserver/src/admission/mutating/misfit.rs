@@ -11,7 +11,10 @@ use palisade_cel::{
     value::{JSON_PATCH, OBJECT},
 };
 
-use super::schema::{Atom, Kind, ListType, MapType, Scalar, TypeRef, deduce};
+use super::{
+    schema::{Atom, Kind, ListType, MapType, Scalar, TypeRef, deduce},
+    value::MAX_SAFE,
+};
 
 /// The operations of JSON patches.
 const OPERATIONS: [&str; 6] = ["add", "copy", "move", "remove", "replace", "test"];
@@ -32,6 +35,8 @@ pub struct Misfit {
 pub enum MisfitCause {
     /// There is no such field, but these.
     Unknown(Vec<String>),
+    /// There is no such operation of a JSON patch.
+    Operation,
     /// A list or map that is only replaced as a whole, which is not possible in an `applyConfiguration`.
     Atomic,
     /// A value of another type, or the name of another type.
@@ -40,13 +45,14 @@ pub enum MisfitCause {
 
 /// The parts of a mutation's expression that do not fit objects of a kind; none if its schema is not known.
 ///
-/// A value that only a request decides counts by its type. If that is dynamic, it fits.
+/// A value that only a request decides counts by its type. If that is dynamic, it fits. An unknown field in a JSON patch is
+/// dropped if the kind is one of a CustomResourceDefinition; otherwise the API server denies the request for each misfit.
 pub fn misfits(schemas: &Schemas, kind: &ObjectKind, mutation: &Checked) -> Vec<Misfit> {
     let Some(schema) = schemas.of_kind(kind) else { return Vec::new() };
-    let mut walk = Walk { schemas, mutation, merged: true, seen: BTreeSet::new(), found: Vec::new() };
+    let mut walk = Walk { schemas, mutation, merged: true, atomics: true, seen: BTreeSet::new(), found: Vec::new() };
     let of = TypeRef::of(schema);
     if matches!(mutation.output_type(), Type::List(_)) {
-        walk.merged = false;
+        (walk.merged, walk.atomics) = (false, false);
         walk.operations(&mutation.ast.root, of);
     } else {
         walk.value(&mutation.ast.root, of, Place { path: "", name: OBJECT });
@@ -66,6 +72,8 @@ struct Walk<'s, 'a> {
     mutation: &'a Checked,
     /// Whether the value is merged into the object, and not put in the place of a part of it.
     merged: bool,
+    /// Whether atomic parts count: they do not in fields that the schema does not declare by name.
+    atomics: bool,
     /// The atomic parts that were found.
     seen: BTreeSet<String>,
     found: Vec<Misfit>,
@@ -78,7 +86,7 @@ impl<'s> Walk<'s, '_> {
 
     /// Whether a part is atomic, which is reported once.
     fn is_atomic(&mut self, atomic: bool, node: NodeId, path: &str) -> bool {
-        let found = atomic && self.merged;
+        let found = atomic && self.atomics;
         if found && self.seen.insert(path.to_owned()) {
             let message = format!("may not mutate atomic arrays, maps or structs: {path}");
             self.add(node, MisfitCause::Atomic, message);
@@ -150,7 +158,10 @@ impl<'s> Walk<'s, '_> {
 
     fn field(&mut self, id: NodeId, field: &str, value: &Node, map: &MapType<'s>, at: Place<'_>) {
         if let Some(of) = map.field(field) {
+            let atomics = self.atomics;
+            self.atomics &= map.declared(field).is_some();
             self.value(value, of, at);
+            self.atomics = atomics;
         } else {
             let known = map.names().map(str::to_owned).collect();
             self.add(id, MisfitCause::Unknown(known), format!("{}: field not declared in schema", at.path));
@@ -210,8 +221,9 @@ impl<'s> Walk<'s, '_> {
             }
             Type::String => "string",
             Type::Bool => "bool",
-            // A JSON patch has it as any number.
+            // A JSON patch has it as any number, and a number that is too large for JSON as a string.
             Type::Uint if self.merged => "uint64",
+            Type::Int if !self.merged && is_large(node) => "string",
             Type::Int | Type::Uint => "int64",
             Type::Double => "float64",
             _ => return,
@@ -258,8 +270,7 @@ impl<'s> Walk<'s, '_> {
         let field = |name: &str| fields.iter().find(|field| &*field.field == name).map(|field| &field.value);
         let op = field("op").and_then(literal);
         if let (Some(op), Some(node)) = (op.filter(|op| !OPERATIONS.contains(op)), field("op")) {
-            let known = OPERATIONS.map(str::to_owned).to_vec();
-            return self.add(node.id, MisfitCause::Unknown(known), format!("Unexpected kind: {op}"));
+            return self.add(node.id, MisfitCause::Operation, format!("Unexpected kind: {op}"));
         }
         for node in ["path", "from"].into_iter().filter_map(field) {
             self.pointer(node, of);
@@ -310,6 +321,11 @@ fn result(of: &Comprehension) -> Option<Vec<&Node>> {
         (_, Expr::List { elements, .. }) if elements.is_empty() => Some(vec![&of.result]),
         _ => None,
     }
+}
+
+/// Whether a literal is too large for a number in JSON.
+fn is_large(node: &Node) -> bool {
+    matches!(node.expr, Expr::Literal(Literal::Int(value)) if value.unsigned_abs() > MAX_SAFE)
 }
 
 fn literal(node: &Node) -> Option<&str> {
