@@ -14,18 +14,17 @@ pub(super) static RULE: Rule = Rule {
     why: "\
 kube-controller-manager checks the types of a ValidatingAdmissionPolicy against the schemas of the kinds that it matches.
 It panics on a schema with `additionalProperties: true`, and again after each restart
-([kubernetes#135145](https://github.com/kubernetes/kubernetes/issues/135145)). Kubernetes 1.36 has the correction, and later
-patch releases of earlier minors have it too. Write `x-kubernetes-preserve-unknown-fields: true` instead, or upgrade before you
-apply the policy.",
+([kubernetes#135145](https://github.com/kubernetes/kubernetes/issues/135145)). Kubernetes 1.36 and later patch releases of
+earlier minors have the fix. Write `x-kubernetes-preserve-unknown-fields: true` instead, or upgrade before you apply the policy.",
     bad: include_str!("crashes_controller_manager.bad.yaml"),
     good: include_str!("crashes_controller_manager.good.yaml"),
 };
 
-/// The first minor all of whose releases have the correction.
-const CORRECTED: Minor = Minor::V1_36;
+/// The first minor all of whose releases have the fix.
+const FIXED: Minor = Minor::V1_36;
 
 pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
-    if cluster.minor >= CORRECTED {
+    if cluster.minor >= FIXED {
         return;
     }
     for policy in cluster.policies.iter().filter(|policy| policy.item.kind.starts_with("Validating")) {
@@ -38,7 +37,7 @@ pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
             let kind = super::readable(&kind);
             let message = format!(
                 "the schema of {kind} has additionalProperties: true at {field}: kube-controller-manager crashes on it in \
-                 releases without the correction of kubernetes#135145"
+                 releases without the fix of kubernetes#135145"
             );
             let help = "write x-kubernetes-preserve-unknown-fields: true in the definition, or upgrade first";
             found.advise(&policy.item, path, message, help);

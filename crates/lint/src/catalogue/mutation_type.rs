@@ -22,12 +22,12 @@ pub(super) static RULE: Rule = Rule {
     title: "A mutation that does not fit the schema",
     why: "\
 The API server accepts the policy and checks no types in its mutations. It finds the error when it evaluates the mutation,
-and then rejects the request with `failurePolicy: Fail`, or leaves the object as it is with `Ignore`. Found are fields that
-the kind does not have, values of another type, and lists, maps and structs that are atomic: an `applyConfiguration` cannot
-change these, so use a `JSONPatch`. In a `JSONPatch`, paths and values are checked as far as they are literals.
+and then rejects the request with `failurePolicy: Fail`, or leaves the object as it is with `Ignore`. This rule finds fields
+that the kind does not have, values of another type, and atomic lists, maps and structs: an `applyConfiguration` cannot change
+these, so use a `JSONPatch`. In a `JSONPatch`, the rule checks literal paths and values.
 
-It is a warning if only some of the matched kinds are concerned, and if an expression reads a field that the schema does not
-have.",
+The finding is a warning if it concerns only some of the matched kinds, or if an expression reads a field that the schema does
+not have.",
     bad: include_str!("mutation_type.bad.yaml"),
     good: include_str!("mutation_type.good.yaml"),
 };
@@ -76,8 +76,10 @@ fn of_kind(
         Err(issues) => (untyped(cluster, policy, expression), issues),
     };
     let read = issues.into_iter().filter(|issue| issue.kind == IssueKind::UndefinedField).map(read);
+    let is_custom = cluster.crds.iter().any(|crd| crd.json["spec"]["group"] == *kind.group);
+    let drops = is_custom && expression.path.ends_with(".jsonPatch.expression");
     let misfits = checked.iter().flat_map(|checked| {
-        misfits(&cluster.schemas, kind, checked).into_iter().map(|misfit| written(misfit, checked))
+        misfits(&cluster.schemas, kind, checked).into_iter().map(|misfit| written(misfit, checked, drops))
     });
     read.chain(misfits).collect()
 }
@@ -98,7 +100,9 @@ fn read(Issue { position, message, help, .. }: Issue) -> Mistake {
     Mistake { position, message, help, fails: false, kinds: BTreeSet::new() }
 }
 
-fn written(misfit: Misfit, checked: &Checked) -> Mistake {
+/// `drops` is whether the API server drops unknown fields.
+fn written(misfit: Misfit, checked: &Checked, drops: bool) -> Mistake {
+    let dropped = drops && matches!(misfit.cause, MisfitCause::Unknown(_));
     let help = match &misfit.cause {
         MisfitCause::Unknown(known) => {
             let name = misfit.message.split(':').next().unwrap_or_default().rsplit(['.', '/']).next();
@@ -107,10 +111,12 @@ fn written(misfit: Misfit, checked: &Checked) -> Mistake {
             Some(suggestion(name.unwrap_or_default(), &known)).filter(|help| help.len() <= MOST)
         }
         MisfitCause::Atomic => Some("replace it as a whole, by a mutation of patchType JSONPatch".to_owned()),
+        MisfitCause::Operation => Some("write add, copy, move, remove, replace or test".to_owned()),
         MisfitCause::Type => None,
     };
     let position = checked.ast.position(misfit.node);
-    Mistake { position, message: misfit.message, help, fails: true, kinds: BTreeSet::new() }
+    let message = if dropped { misfit.message + ": the API server drops it" } else { misfit.message };
+    Mistake { position, message, help, fails: !dropped, kinds: BTreeSet::new() }
 }
 
 impl Mistake {

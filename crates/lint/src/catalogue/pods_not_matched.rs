@@ -18,12 +18,12 @@ pub(super) static RULE: Rule = Rule {
     category: Category::Dangerous,
     title: "Pod templates are checked, but not pods",
     why: "\
-The policy checks a field of pod templates that a pod can misuse, but no policy in these files checks that field of pods. A user
-can create a pod directly, or by a workload of another kind, and so bypass the policy. Match `pods` too; the other kinds of
-workloads then only get the denial earlier.
+The policy checks a security-relevant field of pod templates, but no policy in these files checks that field of pods. A user can
+bypass it with a pod, or with a workload of another kind. Match `pods`, too. Matching workloads then only makes the denial
+visible earlier.
 
-It is a note if pods are matched and some of the usual kinds of workloads are not: their pods are denied only when a controller
-creates them. Policies on fields that only matter for workloads, such as probes or topology spread, have no finding.",
+The finding is a note if pods are matched and some of the usual kinds of workloads are not: their pods are denied only when a
+controller creates them. The rule ignores policies on fields such as probes or topology spread.",
     bad: include_str!("pods_not_matched.bad.yaml"),
     good: include_str!("pods_not_matched.good.yaml"),
 };

@@ -21,7 +21,7 @@ pub(super) static RULE: Rule = Rule {
 The resource is neither built in nor defined by a CustomResourceDefinition in these files. Palisade then cannot check the
 fields and types that the policy uses, and finds no misspelt field. Lint the definition together with the policy.
 
-It is a warning if the API group is built in and has no such resource: then the rule matches nothing.",
+The finding is a warning if the API group is built in and has no such resource: the rule does not match anything.",
     bad: include_str!("types_not_checked.bad.yaml"),
     good: include_str!("types_not_checked.good.yaml"),
 };
