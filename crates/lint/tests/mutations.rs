@@ -146,3 +146,33 @@ fn severity_depends_on_the_kinds_and_on_the_failure_policy() {
         found("pods", "ApplyConfiguration", "Object{spec: Object.spec{nodeSelector: variables.pool}}", variables);
     assert!(of_variable[0].contains("atomic arrays, maps or structs: .spec.nodeSelector"), "{of_variable:#?}");
 }
+
+#[test]
+fn unknown_field_of_a_custom_kind_is_dropped_from_a_json_patch() {
+    let definition = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: apps.example.org}\n\
+        spec:\n  group: example.org\n  names: {kind: App, plural: apps, singular: app, listKind: AppList}\n  scope: Namespaced\n  \
+        versions:\n  - name: v1\n    served: true\n    storage: true\n    schema:\n      openAPIV3Schema:\n        type: object\n        \
+        properties: {spec: {type: object, properties: {size: {type: integer}}}}\n---\n";
+    let policy = |patch: &str, key: &str, expression: &str| {
+        format!(
+            "apiVersion: admissionregistration.k8s.io/v1\nkind: MutatingAdmissionPolicy\nmetadata: {{name: example}}\nspec:\n  \
+             reinvocationPolicy: Never\n  matchConstraints:\n    resourceRules:\n    - {{apiGroups: [example.org], apiVersions: \
+             [v1], operations: [CREATE], resources: [apps]}}\n  mutations:\n  - patchType: {patch}\n    {key}: {{expression: \
+             \"{expression}\"}}\n"
+        )
+    };
+    let found = |policy: String| -> Vec<String> {
+        let source = Arc::new(Source::new("f.yaml", format!("{definition}{policy}")));
+        let report = lint(&objects(&source).unwrap(), &Options::default());
+        let of_rule = report.findings.iter().filter(|finding| finding.rule.id == "mutation-type");
+        of_rule.map(|one| format!("{:?} {}", one.severity, one.message)).collect()
+    };
+    assert_eq!(
+        found(policy("JSONPatch", "jsonPatch", "[JSONPatch{op: 'add', path: '/spec/sise', value: 1}]")),
+        ["Warning /spec/sise: field not declared in schema: the API server drops it"]
+    );
+    assert_eq!(
+        found(policy("ApplyConfiguration", "applyConfiguration", "Object{spec: Object.spec{sise: 1}}")),
+        [format!("Error .spec.sise: field not declared in schema{REJECTS}")]
+    );
+}
