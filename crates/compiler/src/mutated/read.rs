@@ -6,9 +6,11 @@ use palisade_cel::ast::{Expr, Literal, Node};
 
 use super::{Default, Redirected};
 use crate::tree::{
-    ROOTS, TEMPLATE, bound, call, ident, literal, looping, map_parts, mentions, node, parts, replace, select, unused,
-    variable,
+    bound, call, ident, literal, looping, map_parts, mentions, node, parts, replace, select, unused, variable,
 };
+
+/// The names in the expressions that are put in place of reads.
+const NEEDED: [&str; 3] = ["params", "request", "variables"];
 
 /// The object in which a field is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -207,12 +209,7 @@ impl Reader<'_> {
         let Expr::Call { function, target: Some(target), args } = of.expr else {
             return map_parts(of, &mut |part| self.rewrite(part, scope));
         };
-        let names = bound(&function, &args);
-        // The expressions that are put in need these names.
-        if names.iter().any(|name| ROOTS.contains(&&**name) && &**name != TEMPLATE) {
-            let target = Some(Box::new(self.rewrite(*target, scope)));
-            return Node { id: of.id, expr: Expr::Call { function, target, args } };
-        }
+        let (names, args) = without_hiding(&function, args);
         let item = match &*function {
             "optMap" | "optFlatMap" => scope.read(&target).map(|read| Read { is_optional: false, ..read }),
             _ if looping(&function, &args).is_some() => {
@@ -365,6 +362,15 @@ impl Default {
             call("!_", vec![member("hasValue", owner.optional(), vec![])])
         }
     }
+}
+
+/// The names that a macro binds, and its arguments, after the names that rewritten reads need have been renamed.
+fn without_hiding(function: &str, mut args: Vec<Node>) -> (Vec<Arc<str>>, Vec<Node>) {
+    for name in bound(function, &args).iter().filter(|name| NEEDED.contains(&&***name)) {
+        let fresh = unused(&format!("{name}2"), &|name| args.iter().any(|arg| mentions(arg, name)));
+        args = args.into_iter().map(|arg| replace(arg, name, &ident(&fresh))).collect();
+    }
+    (bound(function, &args), args)
 }
 
 fn member(function: &str, target: Node, args: Vec<Node>) -> Node {
