@@ -53,9 +53,7 @@ pub(crate) fn variables(profile: &ToolSecurityProfile, shape: Shape, judging: &J
     let own: Vec<_> = customs.iter().map(|custom| (custom.variable(), custom)).collect();
     let unchanged = Unchanged::new(profile, rules, as_written, shape);
     let mut all = subject(shape, writing);
-    for (name, about, lowered) in unchanged.variables() {
-        all.push(name, about, lowered);
-    }
+    all.extend(unchanged.variables());
     all.push(
         "exempt",
         "who and what is not judged: what does not change, probes for others, spec.exemptions, mirror pods",
@@ -79,17 +77,13 @@ pub(crate) fn variables(profile: &ToolSecurityProfile, shape: Shape, judging: &J
         if profile.spec.exception_requests.is_none() {
             all.push("excepted", about, EXCEPTED.to_owned());
         } else {
-            for (name, about, lowered) in workloads::variables(shape) {
-                all.push(name, about, lowered);
-            }
+            all.extend(workloads::variables(shape));
             let ids: Vec<_> = excepted.iter().map(|id| (*id).to_owned()).collect();
             let about = "the checks that exceptions lift for it: docs/adr/0039-exceptions-on-request.md";
             all.push("excepted", about, format!("{}.filter(check, {EXCEPTED_HERE})", cel::list(&ids)));
         }
     }
-    for (name, about, lowered) in mutated {
-        all.push(name, about, lowered.clone());
-    }
+    all.extend(mutated.iter().cloned());
     if !bounds.is_empty() {
         all.push(
             "withinBounds",
@@ -154,6 +148,13 @@ impl Variables {
     fn push(&mut self, name: &str, about: &str, lowered: String) {
         let expression = self.writing.expression(about, lowered);
         self.variables.push(Variable { name: name.to_owned(), expression });
+    }
+
+    /// Pushes each: name, meaning, CEL.
+    fn extend<Text: AsRef<str>>(&mut self, all: impl IntoIterator<Item = (Text, Text, String)>) {
+        for (name, about, lowered) in all {
+            self.push(name.as_ref(), about.as_ref(), lowered);
+        }
     }
 }
 
