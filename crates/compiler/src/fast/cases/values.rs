@@ -94,6 +94,13 @@ impl Cases<'_> {
                 Known::Present(value) => then(*value),
                 _ => NEVER,
             }),
+            ("of", Some(Node { expr: Expr::Ident(name), .. }), [value]) if is_optional_type(name, scope) => {
+                self.value(value, scope, &mut |found| then(Known::Present(Box::new(found))))
+            }
+            ("none", Some(Node { expr: Expr::Ident(name), .. }), []) if is_optional_type(name, scope) => {
+                then(Known::Absent)
+            }
+            ("dyn", None, [value]) => self.value(value, scope, then),
             ("hasValue", Some(target), []) => self.value(target, scope, &mut |found| match found {
                 Known::Present(_) => then(Known::Cel(truth(true))),
                 Known::Absent => then(Known::Cel(truth(false))),
@@ -236,4 +243,9 @@ fn entry_of<'e>(entries: &'e [Entry], field: &str) -> Option<&'e Node> {
 /// Whether an expression is a constant text.
 fn is_text(of: &Node) -> bool {
     matches!(of.expr, Expr::Literal(Literal::String(_)))
+}
+
+/// Whether a name is that of the namespace of optional values, and no loop hides it.
+fn is_optional_type(name: &str, scope: &Scope) -> bool {
+    name == "optional" && scope.get(name).is_none()
 }
