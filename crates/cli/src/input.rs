@@ -23,7 +23,10 @@ pub fn read(path: &str) -> Result<Arc<Source>, Failure> {
     } else {
         File::open(path).and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut bytes))
     };
-    read.map_err(|error| failed(&error))?;
+    read.map_err(|error| match error.kind() {
+        io::ErrorKind::IsADirectory => failed(&"is a directory: name a file in it"),
+        _ => failed(&error),
+    })?;
     if bytes.len() as u64 > MAX_BYTES {
         return Err(failed(&format_args!("larger than {} MiB", MAX_BYTES >> 20)));
     }

@@ -5,7 +5,7 @@
 //! Each module uses only modules before it:
 //!
 //! 1. What all commands share: `capture`, `style`, `report`, `output`, `progress`, `parallel`, `input`, `files`, `findings`,
-//!    `options`, `diff`, `markdown`, `smallest`.
+//!    `options`, `config`, `diff`, `markdown`, `smallest`.
 //! 2. What files have in them: `strict`, `namespaces`, `profiles`, `pods`, `offline`, `judge`.
 //! 3. What a cluster has: `cluster`, `revisions`, `live`; and what is left of it elsewhere: `dumped`, `denial`, `events`; or either: `ground`.
 //! 4. What a change of profiles does: `effects`, `impact`, `whatif`.
@@ -22,6 +22,7 @@ mod capture;
 mod check;
 mod cluster;
 mod compare;
+mod config;
 mod denial;
 mod diff;
 mod dump;

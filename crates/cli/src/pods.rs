@@ -5,36 +5,38 @@ use palisade_cel::Minor;
 use serde_json::Value as Json;
 
 use crate::{
-    input, output,
+    files, input, output,
     report::{Failure, Problem},
 };
 
-/// The pods in a file.
+/// The pods in a file, or in the files of a directory.
 pub fn read(path: &str) -> Result<Vec<Json>, Failure> {
-    let source = input::read(path)?;
-    let objects = input::objects(&source).map_err(|problem| Failure::CouldNotRun(vec![problem]))?;
-    let (mut pods, mut others, mut problems) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut pods, mut problems) = (Vec::new(), Vec::new());
     // The newest minor has all fields of the older ones.
     let kinds = Kinds::builtin(Minor::NEWEST);
-    for object in objects {
-        if object.kind != "Pod" || object.api_version != "v1" {
-            others.push(object.kind);
-            continue;
+    for source in files::sources(&[path.to_owned()])? {
+        let mut others = Vec::new();
+        for object in input::objects(&source).map_err(|problem| Failure::CouldNotRun(vec![problem]))? {
+            if object.kind != "Pod" || object.api_version != "v1" {
+                others.push(object.kind);
+                continue;
+            }
+            match object.json() {
+                Ok(pod) => match undecodable(&kinds, &pod) {
+                    Some(why) => problems.push(object.problem("", why)),
+                    None if pod["spec"]["containers"].as_array().is_none_or(Vec::is_empty) => {
+                        problems.push(object.problem("spec", "a pod without containers"));
+                    }
+                    None => pods.push(pod),
+                },
+                Err(mistake) => problems.push(mistake.problem),
+            }
         }
-        match object.json() {
-            Ok(pod) => match undecodable(&kinds, &pod) {
-                Some(why) => problems.push(object.problem("", why)),
-                None if pod["spec"]["containers"].as_array().is_none_or(Vec::is_empty) => {
-                    problems.push(object.problem("spec", "a pod without containers"));
-                }
-                None => pods.push(pod),
-            },
-            Err(mistake) => problems.push(mistake.problem),
-        }
+        output::ignored(&source, &others, "Pod");
     }
-    output::ignored(&source, &others, "Pod");
     if pods.is_empty() && problems.is_empty() {
-        problems.push(Problem::new(format!("{}: no Pod found", source.name())));
+        let name = if path == "-" { "<stdin>" } else { path };
+        problems.push(Problem::new(format!("{name}: no Pod found")));
     }
     if problems.is_empty() { Ok(pods) } else { Err(Failure::CouldNotRun(problems)) }
 }

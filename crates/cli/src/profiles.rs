@@ -30,11 +30,6 @@ pub struct Accepted {
     pub checked: Checked<Compiled>,
 }
 
-/// The profiles in a file, all of them accepted.
-pub fn read(source: &Arc<Source>) -> Result<Vec<Accepted>, Failure> {
-    all(std::slice::from_ref(source))
-}
-
 /// The profiles in some files, all of them accepted. There is one at least, and no two have one name.
 pub fn all(sources: &[Arc<Source>]) -> Result<Vec<Accepted>, Failure> {
     let mut accepted = Vec::new();
@@ -67,7 +62,12 @@ pub fn all(sources: &[Arc<Source>]) -> Result<Vec<Accepted>, Failure> {
     }
     if accepted.is_empty() {
         let names: Vec<_> = sources.iter().map(|source| source.name()).collect();
-        return Err(Failure::CouldNotRun(vec![Problem::new(format!("{}: no {KIND} found", names.join(", ")))]));
+        let message = if names.is_empty() {
+            format!("no {KIND} found: there is no YAML or JSON file in the directory")
+        } else {
+            format!("{}: no {KIND} found", names.join(", "))
+        };
+        return Err(Failure::CouldNotRun(vec![Problem::new(message)]));
     }
     Ok(accepted)
 }

@@ -36,8 +36,9 @@ pub struct WhyArgs {
     /// The namespace. By default that of the context.
     #[arg(value_name = "NAMESPACE")]
     pub namespace: Option<String>,
-    /// Also explain a pod: a YAML or JSON file, - for standard input, or pod/NAME for one in the namespace.
-    #[arg(long, value_name = "FILE|pod/NAME")]
+    /// Also explain a pod: a YAML or JSON file, a directory with one, - for standard input, or pod/NAME for one in the
+    /// namespace.
+    #[arg(long, value_name = "FILE|DIR|pod/NAME")]
     pub pod: Option<String>,
     /// The output format.
     #[arg(short, long, value_name = "FORMAT", default_value = "human")]

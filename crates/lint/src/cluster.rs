@@ -23,6 +23,9 @@ use crate::{
 /// The group of admission policies.
 const GROUP: &str = "admissionregistration.k8s.io";
 
+/// What the kinds of registrations of webhooks end with.
+const WEBHOOKS: &str = "WebhookConfiguration";
+
 /// The most bytes of a request (apiserver `MaxRequestBodyBytes`).
 pub(crate) const MAX_OBJECT: usize = 3 << 20;
 
@@ -42,7 +45,7 @@ pub(crate) struct Cluster<'a> {
     pub bindings: Vec<Item<'a>>,
     /// Objects of other kinds, parameters among them.
     pub others: Vec<Item<'a>>,
-    /// The API server's answer to each policy, binding and CRD: its rejection, or its warnings.
+    /// The API server's answer to each policy, binding, registration of webhooks and CRD: its rejection, or its warnings.
     pub said: Vec<(Item<'a>, Result<Vec<String>, Refused>)>,
     /// The same for parameters with their CRD in the input.
     pub said_of_params: Vec<(Item<'a>, Result<Vec<String>, Refused>)>,
@@ -75,7 +78,7 @@ fn refused(refused: objects::Refused) -> Refused {
 fn is_linted(object: &Object<'_>, extension: Option<&dyn Extension>) -> bool {
     let group = object.api_version.split_once('/').map_or("", |(group, _)| group);
     match group {
-        GROUP => object.kind.contains("AdmissionPolicy"),
+        GROUP => object.kind.contains("AdmissionPolicy") || object.kind.ends_with(WEBHOOKS),
         _ if makes_policies(object, extension) => true,
         // Earlier versions have other fields, and none is served.
         _ => object.api_version == "apiextensions.k8s.io/v1" && object.kind == DEFINITION,
@@ -208,12 +211,12 @@ impl<'a> Cluster<'a> {
         self.names.add_crd(crd);
     }
 
-    /// Collects the API server's answer to a policy or binding.
+    /// Collects the API server's answer to a policy, a binding or a registration of webhooks.
     fn judge(&mut self, item: Item<'a>) {
         let said = create::create(self.minor, &item.json, None);
         let taken = !matches!(said, Err(Refused::Status(_)));
         self.said.push((item.copy(), said));
-        if !taken {
+        if !taken || item.kind.ends_with(WEBHOOKS) {
             return;
         }
         if item.kind.ends_with("Binding") {

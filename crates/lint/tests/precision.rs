@@ -521,3 +521,123 @@ fn deliberate_parameter_fan_out_has_severity_info() {
         assert_eq!(found.iter().map(|one| one.severity).max(), expected, "{param_ref}: {:#?}", reported(&found));
     }
 }
+
+#[test]
+fn resources_without_a_schema_are_reported() {
+    let rules = [
+        ("example.org", "v1", "CREATE", "routes, 'gateways/status', '*'"),
+        ("''", "v1", "CREATE", "pods, pod"),
+        ("'*'", "v1", "CREATE", "widgets"),
+    ];
+    let found = findings(&policy(&rules, &validations(&["true"])), "types-not-checked", Minor::V1_36);
+    assert_eq!(
+        reported(&found),
+        [
+            "Info spec.matchConstraints.resourceRules[0].resources: no schema is known of example.org/v1 routes: types \
+             were not checked",
+            "Warning spec.matchConstraints.resourceRules[1].resources: Kubernetes 1.36 has no resource v1 pod: the rule \
+             does not match it",
+        ]
+    );
+    // The object of a subresource, and a resource that is served on demand.
+    let rules =
+        [("apps", "v1", "UPDATE", "deployments/scale"), ("resource.k8s.io", "v1beta1", "CREATE", "resourceclaims")];
+    let found = findings(&policy(&rules, &validations(&["true"])), "types-not-checked", Minor::V1_36);
+    assert_eq!(reported(&found), Vec::<String>::new());
+}
+
+#[test]
+fn second_object_of_a_name_is_reported_with_the_first() {
+    let binding = "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\nmetadata: {name: \
+                   example}\nspec: {policyName: example, validationActions: [Warn]}\n";
+    let text = policy(&[("''", "v1", "CREATE", "pods")], &validations(&["true"]));
+    let sources: Vec<_> = [("a.yaml", &*text), ("b.yaml", binding)]
+        .map(|(name, text)| Arc::new(Source::new(name, text.to_owned())))
+        .into();
+    let all: Vec<_> = sources.iter().flat_map(|source| objects(source).unwrap()).collect();
+    let report = lint(&all, &Options::default());
+    let found: Vec<_> = report.findings.into_iter().filter(|finding| finding.rule.id == "duplicate-name").collect();
+    assert_eq!(
+        reported(&found),
+        [
+            "Error metadata.name: a second ValidatingAdmissionPolicyBinding with the name \"example\"; the first one is in \
+          a.yaml, line 14"
+        ]
+    );
+}
+
+#[test]
+fn conditions_of_webhooks_are_checked() {
+    let webhook = |kind: &str, expression: &str| {
+        format!(
+            "apiVersion: admissionregistration.k8s.io/v1\nkind: {kind}\nmetadata: {{name: example}}\nwebhooks:\n- name: \
+             a.example.org\n  sideEffects: None\n  admissionReviewVersions: [v1]\n  clientConfig: {{url: \
+             'https://example.org/x'}}\n  rules: [{{apiGroups: [''], apiVersions: [v1], operations: [CREATE], resources: \
+             [pods]}}]\n  matchConditions:\n  - {{name: x, expression: \"{expression}\"}}\n"
+        )
+    };
+    for kind in ["ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"] {
+        let found = findings(&webhook(kind, "objct.x == 1"), "api-server-rejects", Minor::V1_36);
+        assert_eq!(
+            reported(&found),
+            ["Error webhooks[0].matchConditions[0].expression: webhooks[0].matchConditions[0].expression: does not \
+              compile: 1:1: undeclared reference to 'objct' (in container '')"]
+        );
+        assert_eq!(found[0].help.as_deref(), Some("did you mean 'object'?"));
+        let source = Arc::new(Source::new("f.yaml", webhook(kind, "object.x == 1")));
+        let report = lint(&objects(&source).unwrap(), &Options::default());
+        assert_eq!((reported(&report.findings), report.objects), (Vec::new(), 1));
+    }
+}
+
+#[test]
+fn misspelt_names_get_advice() {
+    let help = |rest: &str| {
+        let text = policy(&[("''", "v1", "CREATE", "pods")], rest);
+        let found = findings(&text, "api-server-rejects", Minor::V1_36);
+        assert_eq!(found.len(), 1, "{rest}: {found:#?}");
+        found[0].help.clone().unwrap_or_default()
+    };
+    let named = "  variables: [{name: prefix, expression: \"'a'\"}]\n";
+    for (rest, expected) in [
+        (validations(&["object.metadata.name.startWith('a')"]), "did you mean 'startsWith'?"),
+        (named.to_owned() + &validations(&["variables.prefx == 'a'"]), "did you mean 'prefix'?"),
+        (validations(&["params.most > 1"]), "`params` is declared if the policy has a paramKind"),
+        (validations(&["now() > timestamp('2026-01-01T00:00:00Z')"]), "CEL in the API server has no clock"),
+        (
+            "  matchConditions: [{name: x, expression: \"variables.y\"}]\n".to_owned() + &validations(&["true"]),
+            "match conditions are evaluated before the variables of a policy",
+        ),
+    ] {
+        assert_eq!(help(&rest), expected, "{rest}");
+    }
+}
+
+#[test]
+fn templates_without_pods_are_reported_where_a_pod_gains_something() {
+    let apps = ("apps", "v1", "CREATE", "deployments, daemonsets, statefulsets, replicasets");
+    let batch = ("batch", "v1", "CREATE", "jobs, cronjobs");
+    let pods = ("''", "v1", "CREATE", "pods");
+    let found = |rules: &[(&str, &str, &str, &str)], expression: &str| {
+        reported(&findings(&policy(rules, &validations(&[expression])), "pods-not-matched", Minor::V1_36))
+    };
+    let image = "dyn(object).spec.template.spec.containers.all(c, c.image != 'x')";
+    let at = "spec.matchConstraints.resourceRules: image of";
+    let of_apps = "daemonsets, deployments, replicasets, statefulsets";
+    assert_eq!(
+        found(&[apps], image),
+        [format!("Warning {at} {of_apps} is checked, but not of pods, cronjobs, jobs, replicationcontrollers")]
+    );
+    assert_eq!(
+        found(&[apps, pods], image),
+        [format!("Info {at} pods and {of_apps} is checked, but not of cronjobs, jobs")]
+    );
+    // All usual kinds; fields of workloads; objects that have no template; a policy for pods alone.
+    assert_eq!(found(&[apps, batch, pods], image), Vec::<String>::new());
+    assert_eq!(
+        found(&[apps], "object.spec.template.spec.containers.all(c, has(c.livenessProbe))"),
+        Vec::<String>::new()
+    );
+    assert_eq!(found(&[apps], "object.metadata.?labels['image'].orValue('') != 'x'"), Vec::<String>::new());
+    assert_eq!(found(&[pods], "object.spec.containers.all(c, c.image != 'x')"), Vec::<String>::new());
+}

@@ -13,6 +13,7 @@ use serde_json::Value as Json;
 
 use crate::{
     Case, Server, Suite,
+    assertion::Assertion,
     cluster::{self, Member, Source},
     format::ExpectFields,
     loader::Loader,
@@ -32,6 +33,7 @@ pub(crate) struct Draft {
     pub minor: Minor,
     pub asked: Question,
     pub expect: ExpectFields,
+    pub assertions: Vec<Assertion>,
     /// The objects that only this case adds to the cluster.
     pub extra: Vec<Json>,
     /// The policy to use if its constraints leave the request out.
@@ -157,8 +159,8 @@ impl Loader<'_> {
             }
         }
         let place = Place::of(self.source, draft.range.start);
-        let (name, expect) = (draft.name, draft.expect);
-        Ok(Some(Case { name, place, cluster: index, request, decoded, unjudged, expect }))
+        let (name, expect, assertions) = (draft.name, draft.expect, draft.assertions);
+        Ok(Some(Case { name, place, cluster: index, request, decoded, unjudged, expect, assertions }))
     }
 
     fn bind(&mut self, members: &mut Vec<Member>, unbound: Unbound) {
@@ -167,8 +169,8 @@ impl Loader<'_> {
         }
         let mut bindings = Vec::new();
         for policy in cluster::unbound(members) {
-            if unbound == Unbound::Bind && policy.kind() == "ValidatingAdmissionPolicy" {
-                let object = cluster::generated_binding(policy.name());
+            if unbound == Unbound::Bind {
+                let object = cluster::generated_binding(policy);
                 bindings.push(Member { object, origin: Origin { generated: true, ..policy.origin.clone() } });
             } else {
                 let (kind, name) = (policy.kind(), policy.name());

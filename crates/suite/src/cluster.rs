@@ -14,6 +14,9 @@ use crate::{
     test_cluster::{Server, TestCluster},
 };
 
+/// The kind of definitions of kinds.
+pub(crate) const DEFINITION: &str = "CustomResourceDefinition";
+
 /// An object of the cluster.
 #[derive(Clone, Debug)]
 pub(crate) struct Member {
@@ -124,12 +127,20 @@ pub(crate) fn lower(
 }
 
 /// A binding that enforces a policy everywhere.
-pub(crate) fn generated_binding(policy: &str) -> Json {
+pub(crate) fn generated_binding(policy: &Member) -> Json {
+    let name = policy.name();
+    let (api_version, spec) = match policy.policy_kind() {
+        PolicyKind::Validating => {
+            ("admissionregistration.k8s.io/v1".into(), json!({"policyName": name, "validationActions": ["Deny"]}))
+        }
+        // Bindings have the version of the policies, which is not stable in each minor.
+        PolicyKind::Mutating => (policy.object["apiVersion"].clone(), json!({"policyName": name})),
+    };
     json!({
-        "apiVersion": "admissionregistration.k8s.io/v1",
-        "kind": "ValidatingAdmissionPolicyBinding",
-        "metadata": {"name": policy},
-        "spec": {"policyName": policy, "validationActions": ["Deny"]},
+        "apiVersion": api_version,
+        "kind": format!("{}Binding", policy.kind()),
+        "metadata": {"name": name},
+        "spec": spec,
     })
 }
 
@@ -138,16 +149,18 @@ pub(crate) fn unbound(members: &[Member]) -> Vec<&Member> {
     let bound: Vec<_> = members
         .iter()
         .filter(|member| member.kind().ends_with("AdmissionPolicyBinding"))
-        .filter_map(|member| member.object["spec"]["policyName"].as_str())
+        .filter_map(|member| Some((member.policy_kind(), member.object["spec"]["policyName"].as_str()?)))
         .collect();
-    let is_unbound = |member: &&Member| member.kind().ends_with("AdmissionPolicy") && !bound.contains(&member.name());
+    let is_unbound = |member: &&Member| {
+        member.kind().ends_with("AdmissionPolicy") && !bound.contains(&(member.policy_kind(), member.name()))
+    };
     members.iter().filter(is_unbound).collect()
 }
 
 /// The order in which a cluster needs its objects.
 fn rank(kind: &str) -> u8 {
     match kind {
-        "CustomResourceDefinition" => 0,
+        DEFINITION => 0,
         "Namespace" => 1,
         "ValidatingAdmissionPolicy" | "MutatingAdmissionPolicy" => 3,
         "ValidatingAdmissionPolicyBinding" | "MutatingAdmissionPolicyBinding" => 4,

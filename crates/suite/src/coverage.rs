@@ -2,12 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use palisade_apiserver::admission::{Inspected, PolicyKind, Request, Review, Trace};
+use palisade_apiserver::{
+    admission::{Inspected, PolicyKind, Review, Trace},
+    objects::InspectedRule,
+};
 use palisade_cel::eval::{Watch, WatchKind};
 use serde_json::Value as Json;
 
 use crate::{
-    Case, Check, Suite,
+    Check, Suite,
     cluster::{Member, Source},
     places::{Locator, Place},
     test_cluster::TestCluster,
@@ -68,7 +71,7 @@ impl Coverage {
         }
         let mut missing: Vec<Point> = Vec::new();
         for (point, _) in self.points.iter().filter(|(_, covered)| !**covered) {
-            if touched[&(&*point.place.file, &*point.of, &*point.path)] || !point.path.ends_with("xpression") {
+            if touched[&(&*point.place.file, &*point.of, &*point.path)] || !is_expression(&point.path) {
                 missing.push(point.clone());
             } else if missing.last().is_none_or(|last| key(last) != key(point)) {
                 missing.push(Point { missing: "never evaluated", what: String::new(), ..point.clone() });
@@ -89,6 +92,11 @@ impl Coverage {
     }
 }
 
+/// Whether the field of this path is evaluated as a whole.
+fn is_expression(path: &str) -> bool {
+    path.ends_with("xpression") || path.ends_with("].rule")
+}
+
 /// What the cases of a suite exercise of its policies, and of the objects that become policies.
 pub fn measure(suite: &Suite) -> Coverage {
     let mut coverage = Coverage::default();
@@ -96,7 +104,8 @@ pub fn measure(suite: &Suite) -> Coverage {
     for case in suite.cases.iter().filter(|case| case.unjudged.is_none()) {
         let cluster = &suite.clusters[case.cluster];
         let review = case.ask(cluster);
-        traces.extend(matched(case, cluster, &review));
+        // An AdmissionReview has the object as it is after mutation.
+        traces.extend(cluster.matched(&case.request, &review, !case.decoded));
         reviews.push(review);
     }
     for policy in suite.policies().filter(|policy| !policy.origin.generated) {
@@ -112,23 +121,17 @@ pub fn measure(suite: &Suite) -> Coverage {
         let policy = binding.object["spec"]["policyName"].as_str().unwrap_or_default();
         of_rules(binding, "matchResources", &format!("{policy}/{}", binding.name()), &traces, &mut coverage);
     }
+    for definition in suite.definitions() {
+        let locator = Locator::new(&definition.origin);
+        let rules = suite.clusters.iter().flat_map(TestCluster::rules);
+        for rule in rules.filter(|rule| rule.definition == definition.name()) {
+            of_rule(&rule, &locator, &mut coverage);
+        }
+    }
     for source in suite.sources.iter() {
         of_source(source, suite, &reviews, &mut coverage);
     }
     coverage
-}
-
-/// How policies and bindings match the request of a case, as far as the API server got.
-fn matched(case: &Case, cluster: &TestCluster, review: &Review) -> Vec<Trace> {
-    let request = &case.request;
-    // An AdmissionReview has the object as it is after mutation.
-    let mut traces = if case.decoded { Vec::new() } else { cluster.trace(PolicyKind::Mutating, request) };
-    // A request that is rejected before has no object.
-    if request.object.is_none() || review.object.is_some() {
-        let request = Request { object: review.object.clone(), ..request.clone() };
-        traces.extend(cluster.trace(PolicyKind::Validating, &request));
-    }
-    traces
 }
 
 fn of_expression(expression: &Inspected<'_>, locator: &Locator<'_>, coverage: &mut Coverage) {
@@ -137,6 +140,17 @@ fn of_expression(expression: &Inspected<'_>, locator: &Locator<'_>, coverage: &m
         let place = locator.text(&field, watch.position.line, watch.position.column);
         for (what, missing, covered) in outcomes(expression.path, watch) {
             let (of, path) = (expression.policy.to_owned(), expression.path.to_owned());
+            coverage.add(Point { place: place.clone(), of, path, missing, what: what.to_owned() }, covered);
+        }
+    }
+}
+
+/// The coverage of a rule of a definition.
+fn of_rule(rule: &InspectedRule<'_>, locator: &Locator<'_>, coverage: &mut Coverage) {
+    for watch in &rule.watches {
+        let place = locator.text(&rule.path, watch.position.line, watch.position.column);
+        for (what, missing, covered) in outcomes(&rule.path, watch) {
+            let (of, path) = (rule.definition.to_owned(), rule.path.clone());
             coverage.add(Point { place: place.clone(), of, path, missing, what: what.to_owned() }, covered);
         }
     }
@@ -175,6 +189,7 @@ fn outcomes(path: &str, watch: &Watch) -> Vec<(&'static str, &'static str, bool)
         WatchKind::Whole if path.starts_with("validations[") && path.ends_with("].expression") => {
             both("the validation", "never passes", "never fails")
         }
+        WatchKind::Whole if path.ends_with("].rule") => both("the rule", "never passes", "never fails"),
         WatchKind::Whole if path.starts_with("matchConditions[") => {
             both("the match condition", "never holds", "never excludes a request")
         }

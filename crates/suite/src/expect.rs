@@ -1,6 +1,9 @@
 //! Compares the API server's answer with the expected one.
 
-use palisade_apiserver::admission::{Denial, Evaluation, Outcome, Review};
+use palisade_apiserver::{
+    admission::{Denial, Evaluation, Outcome, Review},
+    create::FieldError,
+};
 use serde_json::Value as Json;
 
 use crate::format::{ExpectFields, Verdict};
@@ -17,7 +20,7 @@ pub struct Difference {
 }
 
 impl Difference {
-    fn new(what: &str, expected: impl Into<String>, got: impl Into<String>) -> Self {
+    pub(crate) fn new(what: &str, expected: impl Into<String>, got: impl Into<String>) -> Self {
         Self { what: what.to_owned(), expected: expected.into(), got: got.into() }
     }
 }
@@ -31,7 +34,7 @@ pub(crate) fn compare(expect: &ExpectFields, review: &Review) -> Vec<Difference>
         // All other differences follow from that.
         return found;
     }
-    if expect.verdict == Verdict::Deny {
+    if matches!(expect.verdict, Verdict::Deny | Verdict::Invalid) {
         of_denial(expect, review, &mut found);
     } else if let Some(message) = [&expect.message].into_iter().flatten().chain(&expect.message_contains.0).next() {
         let texts = said(expect, review);
@@ -52,7 +55,15 @@ pub(crate) fn compare(expect: &ExpectFields, review: &Review) -> Vec<Difference>
         let object = review.object.as_ref().unwrap_or(&Json::Null);
         differs("object", expected, object, &mut found);
     }
+    if let Some(expected) = &expect.object_contains {
+        lacks("object", expected, review.object.as_ref().unwrap_or(&Json::Null), &mut found);
+    }
     found
+}
+
+/// Whether the API server denies an object because it is invalid. A denial by a plugin is none.
+fn is_invalid(denial: &Denial) -> bool {
+    denial.policy.is_empty() && matches!(denial.reason.as_str(), "Invalid" | "BadRequest")
 }
 
 /// Whether it is the evaluation of a validation, and not of its message.
@@ -93,6 +104,7 @@ fn verdict(expect: &ExpectFields, review: &Review) -> Option<String> {
             let unusable = |denial: &Denial| denial.binding.is_none() || denial.said.starts_with("failed to ");
             failed.is_some() || review.outcome.denial().is_some_and(|denial| asked && unusable(denial))
         }
+        Verdict::Invalid => review.outcome.denial().is_some_and(is_invalid),
         Verdict::Skip => asked && validations().next().is_none(),
         Verdict::Violation => asked && violated && failed.is_none(),
         Verdict::NoViolation => asked && !violated && failed.is_none() && validations().next().is_some(),
@@ -101,7 +113,10 @@ fn verdict(expect: &ExpectFields, review: &Review) -> Option<String> {
         return None;
     }
     Some(match expect.verdict {
-        Verdict::Deny if !asked => format!("no policy was asked, for the object is refused before: {got}"),
+        Verdict::Deny if review.outcome.denial().is_some_and(is_invalid) => {
+            format!("invalid, so that no policy is evaluated: {got}")
+        }
+        Verdict::Deny if !asked => format!("rejected before a policy is evaluated: {got}"),
         Verdict::Skip if asked => "evaluated".to_owned(),
         Verdict::Violation | Verdict::NoViolation if validations().next().is_none() && asked => {
             "the policy was not evaluated: its constraints or conditions leave the request out".to_owned()
@@ -126,11 +141,31 @@ fn of_denial(expect: &ExpectFields, review: &Review, found: &mut Vec<Difference>
                 found.push(Difference::new(what, expected, got));
             }
         }
-        if let Some(message) = expect.message.as_ref().filter(|one| **one != denial.message && **one != denial.said) {
-            found.push(Difference::new("message", message, &denial.said));
+        let of_field = |cause: &&FieldError| expect.field.as_ref().is_none_or(|field| *field == cause.field);
+        let causes: Vec<_> = denial.causes.iter().filter(of_field).collect();
+        if let Some(field) = expect.field.as_ref().filter(|_| causes.is_empty()) {
+            let fields: Vec<_> = denial.causes.iter().map(|cause| cause.field.as_str()).collect();
+            found.push(Difference::new("field", field, fields.join(", ")));
+            return found;
         }
-        for part in expect.message_contains.0.iter().filter(|part| !denial.message.contains(part.as_str())) {
-            found.push(Difference::new("message contains", part, &denial.said));
+        // The API server writes the kind of error and the value before the message of a rule.
+        let is_of = |cause: &&FieldError, message: &str| {
+            cause.body == message || cause.body.strip_suffix(message).is_some_and(|before| before.ends_with(": "))
+        };
+        let said = match causes.as_slice() {
+            [] => denial.said.clone(),
+            causes => causes.iter().map(|cause| cause.body.as_str()).collect::<Vec<_>>().join("; "),
+        };
+        let is_said = |message: &str| {
+            causes.iter().any(|cause| is_of(cause, message))
+                || (expect.field.is_none() && (message == denial.message || message == denial.said))
+        };
+        if let Some(message) = expect.message.as_ref().filter(|message| !is_said(message)) {
+            found.push(Difference::new("message", message, &said));
+        }
+        let text = if expect.field.is_some() { &said } else { &denial.message };
+        for part in expect.message_contains.0.iter().filter(|part| !text.contains(part.as_str())) {
+            found.push(Difference::new("message contains", part, &said));
         }
         if let Some(reason) = expect.reason.as_ref().filter(|reason| **reason != denial.reason) {
             found.push(Difference::new("reason", reason, &denial.reason));
@@ -174,6 +209,32 @@ fn differs(path: &str, expected: &Json, got: &Json, found: &mut Vec<Difference>)
         (Json::Object(expected), Json::Object(got)) => {
             for (key, value) in expected {
                 differs(&format!("{path}.{key}"), value, got.get(key).unwrap_or(&Json::Null), found);
+            }
+        }
+        _ if expected == got => {}
+        _ => found.push(Difference::new(path, expected.to_string(), got.to_string())),
+    }
+}
+
+/// Compares the fields that are expected; a list contains each expected element in some element.
+fn lacks(path: &str, expected: &Json, got: &Json, found: &mut Vec<Difference>) {
+    match (expected, got) {
+        (Json::Object(expected), Json::Object(got)) => {
+            for (key, value) in expected {
+                lacks(&format!("{path}.{key}"), value, got.get(key).unwrap_or(&Json::Null), found);
+            }
+        }
+        (Json::Array(expected), Json::Array(got)) => {
+            let contains = |one: &Json, expected: &Json| {
+                let mut found = Vec::new();
+                lacks("", expected, one, &mut found);
+                found.is_empty()
+            };
+            for (index, element) in expected.iter().enumerate() {
+                if !got.iter().any(|one| contains(one, element)) {
+                    let got = Json::Array(got.clone()).to_string();
+                    found.push(Difference::new(&format!("{path}[{index}]"), element.to_string(), got));
+                }
             }
         }
         _ if expected == got => {}

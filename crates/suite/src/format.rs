@@ -28,14 +28,16 @@ pub struct Suite {
     #[serde(default)]
     pub metadata: Metadata,
     /// What is tested: files, or objects in place. ValidatingAdmissionPolicies, MutatingAdmissionPolicies, their
-    /// bindings, and ToolSecurityProfiles; files are named relative to the suite's.
+    /// bindings, and ToolSecurityProfiles; files are named relative to the suite's. May be left out if there is a
+    /// CustomResourceDefinition among the resources, or a case that expects an invalid object.
+    #[serde(default)]
     pub policies: Vec<Manifest>,
     /// What else is in the cluster: parameters, CustomResourceDefinitions, Namespaces. A namespace that requests name
     /// and no file has is there, without labels.
     #[serde(default)]
     pub resources: Vec<Manifest>,
-    /// Bind each policy that has no binding in the files, with validationActions [Deny]. Without a binding a policy is
-    /// never evaluated.
+    /// Bind each policy that has no binding in the files, a ValidatingAdmissionPolicy with validationActions [Deny]. Without a
+    /// binding a policy is never evaluated.
     #[serde(default)]
     pub generate_bindings: bool,
     /// The version of the API server, such as 1.36, if a case has no other. Default: --kube-version.
@@ -180,17 +182,20 @@ impl JsonSchema for Expect {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ExpectFields {
-    /// allow, deny, warn or error.
+    /// allow, deny, warn, error or invalid.
     pub verdict: Verdict,
     /// The policy that denies, warns or fails.
     pub policy: Option<String>,
     /// The binding through which it does.
     pub binding: Option<String>,
-    /// The message, exactly: what the policy says, or the complete text that a client reads.
+    /// The message, exactly: that of the policy or rule, or the complete text that a client reads.
     pub message: Option<String>,
     /// A part of the message, or several.
     #[serde(default)]
     pub message_contains: Texts,
+    /// Of an invalid object: the path of a field with an error, such as spec.containers[0].name. The messages are then
+    /// those of this field.
+    pub field: Option<String>,
     /// The reason in the API server's answer: Invalid, Forbidden ...
     pub reason: Option<String>,
     /// The HTTP status code.
@@ -203,6 +208,12 @@ pub struct ExpectFields {
     /// Fields that the object has in the end, after mutation. Lists are compared as a whole.
     #[schemars(with = "Option<BTreeMap<String, Json>>")]
     pub object: Option<Json>,
+    /// Fields that the object contains in the end. Each element of a list is contained in some element of the object's list.
+    #[schemars(with = "Option<BTreeMap<String, Json>>")]
+    pub object_contains: Option<Json>,
+    /// A CEL expression that is true, or several. Variables: object, which is the object in the end, and oldObject.
+    #[serde(default)]
+    pub assert: Texts,
 }
 
 /// Whether the request is admitted.
@@ -218,6 +229,8 @@ pub enum Verdict {
     Warn,
     /// An expression fails, whatever the failurePolicy makes of that.
     Error,
+    /// The object is invalid: its schema, a rule of its CustomResourceDefinition or built-in validation rejects it.
+    Invalid,
     /// Only of imported suites: no validation of the policy is evaluated.
     #[serde(skip)]
     #[schemars(skip)]
@@ -240,6 +253,7 @@ impl Verdict {
             Self::Deny => "deny",
             Self::Warn => "warn",
             Self::Error => "error",
+            Self::Invalid => "invalid",
             Self::Skip => "skip",
             Self::Violation => "a violation",
             Self::NoViolation => "no violation",
@@ -254,13 +268,14 @@ impl<'de> Deserialize<'de> for Expect {
             type Value = Expect;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("allow, deny, warn, error, or a mapping with a verdict")
+                f.write_str("allow, deny, warn, error, invalid, or a mapping with a verdict")
             }
 
             fn visit_str<E: Error>(self, text: &str) -> Result<Expect, E> {
-                let all = [Verdict::Allow, Verdict::Deny, Verdict::Warn, Verdict::Error];
+                let all = [Verdict::Allow, Verdict::Deny, Verdict::Warn, Verdict::Error, Verdict::Invalid];
                 let verdict = all.into_iter().find(|verdict| verdict.word() == text);
-                let verdict = verdict.ok_or_else(|| E::unknown_variant(text, &["allow", "deny", "warn", "error"]))?;
+                let known = &["allow", "deny", "warn", "error", "invalid"];
+                let verdict = verdict.ok_or_else(|| E::unknown_variant(text, known))?;
                 Ok(Expect(ExpectFields { verdict, ..ExpectFields::default() }))
             }
 

@@ -167,7 +167,7 @@ impl Trial {
             return Err(vec![member.problem(message)]);
         }
         if cluster::unbound(members).iter().any(|member| member.name() == policy.name()) {
-            cluster.apply(cluster::generated_binding(policy.name())).map_err(|why| vec![policy.problem(why)])?;
+            cluster.apply(cluster::generated_binding(policy)).map_err(|why| vec![policy.problem(why)])?;
         }
         let bases = objects::of_policy(&policy.object, cluster.kinds());
         let expressions: Vec<_> = cluster

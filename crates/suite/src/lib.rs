@@ -14,10 +14,11 @@
 //!
 //! 1. What is written in files: `format`, `places`, `patch`, `request`.
 //! 2. The cluster: `extension`, `test_cluster`, `cluster`.
-//! 3. What is tested, and what comes of it: `suite`, `expect`, `run`, `coverage`, `mutate`, `report`.
+//! 3. What is tested, and what comes of it: `expect`, `assertion`, `suite`, `run`, `coverage`, `mutate`, `report`.
 //! 4. From files to suites, and new ones: `loader`, `assemble`, `import`, `load`, `init`, `create`.
 
 mod assemble;
+mod assertion;
 mod cluster;
 pub mod coverage;
 pub mod create;

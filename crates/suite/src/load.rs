@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
+use palisade_cel::Minor;
 use palisade_manifest::{Problem, Source};
 use serde_json::Value as Json;
 
 use crate::{
     assemble::{Draft, Question, Unbound},
-    cluster::Member,
-    format::{self, Manifest},
+    assertion::Assertion,
+    cluster::{DEFINITION, Member},
+    format::{self, Expect, ExpectFields, Manifest, Verdict},
     import,
     loader::{Files, Loader},
     patch,
@@ -133,6 +135,18 @@ impl Loader<'_> {
         if suite.cases.is_empty() {
             self.problem("cases", "cases: there are none");
         }
+        let is_tested = |member: &Member| member.kind() == DEFINITION;
+        if suite.policies.is_empty()
+            && !members.iter().any(is_tested)
+            && drafts.iter().all(|draft| draft.expect.verdict != Verdict::Invalid)
+        {
+            let problem = self.object.problem("metadata", "policies: there are none, and nothing else is tested");
+            self.problems.push(
+                problem.help(
+                    "name policies, a CustomResourceDefinition in resources, or expect an invalid object in a case",
+                ),
+            );
+        }
         let name = if suite.metadata.name.is_empty() { self.source.name().to_owned() } else { suite.metadata.name };
         let unbound = if suite.generate_bindings { Unbound::Bind } else { Unbound::Note };
         self.finish(name, members, drafts, unbound)
@@ -161,30 +175,33 @@ impl Loader<'_> {
             self.problem(path, format!("{path}: nothing is requested: add object, old or review"));
         }
         let range = self.object.node.place(&format!("{path}.name"));
+        let expected = case.expect.as_ref().map(|expect| self.expectation(path, expect, minor));
         if let Some(review) = self.object(&format!("{path}.review"), case.review.as_ref()) {
             if case.object.is_some() || case.old.is_some() || !case.variants.is_empty() {
                 self.problem(path, format!("{path}: a review goes with neither object, old nor variants"));
             }
             match request::of_review(&review) {
                 Err(error) => self.problem(&format!("{path}.review"), format!("{path}.review: {error}")),
-                Ok(request) => drafts.extend(case.expect.as_ref().map(|expect| Draft {
+                Ok(request) => drafts.extend(expected.map(|(expect, assertions)| Draft {
                     name: case.name.clone(),
                     range,
                     minor,
                     asked: Question::Review(Box::new(request)),
-                    expect: expect.0.clone(),
+                    expect,
+                    assertions,
                     extra: vec![],
                     open: None,
                 })),
             }
             return;
         }
-        drafts.extend(case.expect.as_ref().map(|expect| Draft {
+        drafts.extend(expected.map(|(expect, assertions)| Draft {
             name: case.name.clone(),
             range,
             minor,
             asked: Question::Fields(Box::new(asked.clone())),
-            expect: expect.0.clone(),
+            expect,
+            assertions,
             extra: vec![],
             open: None,
         }));
@@ -195,16 +212,46 @@ impl Loader<'_> {
                 Some(_) => self.minor(&format!("{path}.kubeVersion"), variant.kube_version.as_ref()),
                 None => minor,
             };
+            let (expect, assertions) = self.expectation(&path, &variant.expect, minor);
             drafts.push(Draft {
                 name: format!("{}: {}", case.name, variant.name),
                 range: self.object.node.place(&format!("{path}.name")),
                 minor,
                 asked: Question::Fields(Box::new(asked)),
-                expect: variant.expect.0.clone(),
+                expect,
+                assertions,
                 extra: vec![],
                 open: None,
             });
         }
+    }
+
+    /// The expectation of a case or variant, and its assertions compiled.
+    fn expectation(&mut self, path: &str, expect: &Expect, minor: Minor) -> (ExpectFields, Vec<Assertion>) {
+        let Expect(expect) = expect;
+        if expect.field.is_some() && expect.verdict != Verdict::Invalid {
+            let path = format!("{path}.expect.field");
+            self.problem(&path, format!("{path}: only an invalid object has errors of fields"));
+        }
+        let mut assertions = Vec::new();
+        for (index, source) in expect.assert.0.iter().enumerate() {
+            let list = format!("{path}.expect.assert[{index}]");
+            let place = if self.object.node.at(&list).is_some() { list } else { format!("{path}.expect.assert") };
+            match Assertion::new(source, minor) {
+                Ok(assertion) => assertions.push(assertion),
+                Err(issues) => {
+                    for issue in issues {
+                        let at = format!("{place}:{}", issue.position);
+                        let problem = self.object.problem(&at, format!("{place}: {}", issue.message));
+                        self.problems.push(match issue.help {
+                            Some(help) => problem.help(help),
+                            None => problem,
+                        });
+                    }
+                }
+            }
+        }
+        (expect.clone(), assertions)
     }
 
     fn variant(&mut self, path: &str, base: &Asked, variant: &format::Variant) -> Option<Asked> {

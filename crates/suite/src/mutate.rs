@@ -35,38 +35,48 @@ pub struct Mutant {
     changes: Vec<Change>,
 }
 
-/// A text of a policy to replace.
+/// A text to replace.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Change {
-    kind: PolicyKind,
-    policy: String,
-    path: String,
-    source: String,
-    /// The path of the expression: a case that evaluates it may notice the mistake.
-    noticed_by: String,
+enum Change {
+    /// One of a policy.
+    Policy {
+        kind: PolicyKind,
+        policy: String,
+        path: String,
+        source: String,
+        /// The path of the expression: a case that evaluates it may notice the mistake.
+        noticed_by: String,
+    },
+    /// A rule of a CustomResourceDefinition, in each version that has it.
+    Definition { name: String, pointers: Vec<String>, source: String },
 }
 
 impl Mutant {
-    /// Whether a review depends on the change: it evaluates the expression, or shows the message.
-    fn concerns(&self, review: &Review) -> bool {
+    /// Whether a review depends on the change: it evaluates the expression, or shows the message. Each object of a definition
+    /// counts, since a review does not have the rules that were evaluated.
+    fn concerns(&self, case: &Case, review: &Review) -> bool {
         let shows = |one: &Evaluation| match one.json() {
             Json::Bool(holds) => !holds,
             Json::Array(violations) => !violations.is_empty(),
             _ => false,
         };
-        self.changes.iter().any(|change| {
-            let is_of = |one: &&Evaluation| {
-                (one.kind, &one.policy, &one.path) == (change.kind, &change.policy, &change.noticed_by)
-            };
-            review.evaluations.iter().filter(is_of).any(|one| !self.of_message || shows(one))
+        self.changes.iter().any(|change| match change {
+            Change::Policy { kind, policy, noticed_by, .. } => {
+                let is_of = |one: &&Evaluation| (one.kind, &one.policy, &one.path) == (*kind, policy, noticed_by);
+                review.evaluations.iter().filter(is_of).any(|one| !self.of_message || shows(one))
+            }
+            Change::Definition { name, .. } => !case.decoded && case.request.resource.group_resource() == *name,
         })
     }
 
     /// The cluster with the mistake; none if it does not compile.
     fn apply(&self, cluster: &TestCluster) -> Option<TestCluster> {
         let cluster = (!self.changes.is_empty()).then(|| cluster.clone());
-        self.changes.iter().try_fold(cluster?, |cluster, change| {
-            cluster.with_expression(change.kind, &change.policy, &change.path, &change.source).ok()
+        self.changes.iter().try_fold(cluster?, |cluster, change| match change {
+            Change::Policy { kind, policy, path, source, .. } => {
+                cluster.with_expression(*kind, policy, path, source).ok()
+            }
+            Change::Definition { name, pointers, source } => cluster.with_definition(name, pointers, source),
         })
     }
 }
@@ -153,7 +163,7 @@ impl<'a> Baseline<'a> {
 
     /// Tries a mutant on the cases that it concerns, up to the first that notices it.
     pub fn fate(&self, mutant: &Mutant) -> Fate {
-        let concerned: Vec<_> = self.passing.iter().filter(|(_, review)| mutant.concerns(review)).collect();
+        let concerned: Vec<_> = self.passing.iter().filter(|(case, review)| mutant.concerns(case, review)).collect();
         let mut changed = BTreeMap::new();
         // A mutant that concerns no case must still compile to count.
         let first = concerned.first().map_or(0, |(case, _)| case.cluster);

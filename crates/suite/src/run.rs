@@ -83,7 +83,11 @@ pub(crate) fn judge(case: &Case, review: &Review) -> Status {
     if let Outcome::NoVerdict(why) = &review.outcome {
         return Status::NoVerdict(why.clone());
     }
-    let differences = expect::compare(&case.expect, review);
+    let mut differences = expect::compare(&case.expect, review);
+    // Without the expected verdict, there need not be an object.
+    if differences.iter().all(|one| one.what != "verdict") {
+        differences.extend(case.assertions.iter().filter_map(|one| one.fails(&case.request, review)));
+    }
     if differences.is_empty() { Status::Passed } else { Status::Failed(differences) }
 }
 

@@ -7,8 +7,9 @@ use palisade_cel::Minor;
 use palisade_manifest::Source;
 
 use crate::{
+    assertion::Assertion,
     cluster::{self, Member},
-    format::ExpectFields,
+    format::{ExpectFields, Verdict},
     places::{Origin, Place},
     test_cluster::TestCluster,
 };
@@ -48,6 +49,18 @@ impl Suite {
         cluster::policies(&self.members)
     }
 
+    /// The CustomResourceDefinitions in its cluster that it tests: a case expects an invalid object of them, or there are no
+    /// policies. Others only define what policies are about, or their parameters.
+    pub(crate) fn definitions(&self) -> impl Iterator<Item = &Member> {
+        let no_policies = self.policies().next().is_none();
+        let is_of = |case: &Case, member: &Member| case.request.resource.group_resource() == member.name();
+        let expects = move |member: &Member| {
+            self.cases.iter().any(|case| case.expect.verdict == Verdict::Invalid && is_of(case, member))
+        };
+        let definitions = self.members.iter().filter(|member| member.kind() == cluster::DEFINITION);
+        definitions.filter(move |member| !member.origin.generated && (no_policies || expects(member)))
+    }
+
     /// Where a policy is.
     pub(crate) fn policy(&self, kind: PolicyKind, name: &str) -> Option<&Origin> {
         let mut policies = self.policies();
@@ -69,6 +82,8 @@ pub struct Case {
     /// Why no request is sent, if none is.
     pub(crate) unjudged: Option<String>,
     pub(crate) expect: ExpectFields,
+    /// Those of `expect.assert`, compiled.
+    pub(crate) assertions: Vec<Assertion>,
 }
 
 impl Case {

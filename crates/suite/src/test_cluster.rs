@@ -5,7 +5,7 @@ use std::sync::Arc;
 use palisade_apiserver::{
     admission::{Cluster, Inspected, Plugins, PolicyKind, Request, Review, Trace, Webhook},
     create,
-    objects::Kinds,
+    objects::{InspectedRule, Kinds},
 };
 use palisade_cel::{Issue, Minor};
 use serde_json::Value as Json;
@@ -75,9 +75,24 @@ impl TestCluster {
         self.cluster.expressions()
     }
 
+    /// The rules of all definitions.
+    pub fn rules(&self) -> Vec<InspectedRule<'_>> {
+        self.cluster.kinds().rules()
+    }
+
+    /// The same cluster with another text in a definition; none if the API server rejects it.
+    pub fn with_definition(&self, name: &str, pointers: &[String], text: &str) -> Option<Self> {
+        Some(Self { cluster: self.cluster.with_definition(name, pointers, text)? })
+    }
+
     /// How policies of a kind and their bindings match a request.
     pub fn trace(&self, kind: PolicyKind, request: &Request) -> Vec<Trace> {
         self.cluster.trace(kind, request)
+    }
+
+    /// How policies and bindings of both kinds matched a request, given its result.
+    pub fn matched(&self, request: &Request, review: &Review, sent: bool) -> Vec<Trace> {
+        self.cluster.matched(request, review, sent)
     }
 
     /// The same cluster with another expression, message or reason.

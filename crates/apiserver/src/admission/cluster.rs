@@ -265,6 +265,10 @@ impl Cluster {
         &self.kinds
     }
 
+    pub(super) fn kinds_mut(&mut self) -> &mut Kinds {
+        Arc::make_mut(&mut self.kinds)
+    }
+
     /// Which admission plugins run.
     pub(crate) fn plugins(&self) -> &Plugins {
         &self.plugins

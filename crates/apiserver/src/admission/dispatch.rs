@@ -302,6 +302,7 @@ impl<'a> Dispatch<'a> {
             cause,
             reason: reason.to_owned(),
             code: code(reason),
+            causes: Vec::new(),
         });
     }
 

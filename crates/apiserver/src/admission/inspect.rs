@@ -9,11 +9,13 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value as Json, json};
 
 use super::{
-    Cluster, Operation, PolicyKind, Request,
+    Cluster, Operation, PolicyKind, Request, Review,
     expression::{Expression, Variable},
     matching::{self, Trace},
+    plugins::{MUTATING_POLICIES, VALIDATING_POLICIES},
     policy::{mutating, validating},
 };
+use crate::create::create;
 
 /// An expression of a policy that is in force.
 #[derive(Clone, Copy, Debug)]
@@ -34,12 +36,26 @@ pub struct Inspected<'a> {
 }
 
 impl Cluster {
-    /// The same cluster, whose policies remember what the parts of their expressions came to. Holds for policies that
-    /// are applied from now on; values and costs are the same.
+    /// The same cluster, whose policies and definitions remember what the parts of their expressions came to. Holds for
+    /// those that are applied from now on; values and costs are the same.
     #[must_use]
     pub fn watching(mut self) -> Self {
         self.watches = true;
+        self.kinds_mut().watch();
         self
+    }
+
+    /// The same cluster, with another text at these JSON pointers of a CustomResourceDefinition. None if the API server rejects
+    /// that definition.
+    pub fn with_definition(&self, name: &str, pointers: &[String], text: &str) -> Option<Self> {
+        let mut definition = self.object("apiextensions.k8s.io", "CustomResourceDefinition", "", name)?.clone();
+        for pointer in pointers {
+            *definition.pointer_mut(pointer)? = text.into();
+        }
+        create(self.minor(), &definition, None).ok()?;
+        let mut cluster = self.clone();
+        cluster.kinds_mut().add_crd(&definition).ok()?;
+        Some(cluster)
     }
 
     /// The expressions of all policies, bound or not, by the names of the policies; the validating ones first.
@@ -100,8 +116,13 @@ impl Cluster {
     /// object as those made it.
     pub fn trace(&self, kind: PolicyKind, request: &Request) -> Vec<Trace> {
         let mut traces = Vec::new();
-        // What is deleted is not changed.
-        let asked = kind == PolicyKind::Validating || request.operation != Operation::Delete;
+        let plugin = match kind {
+            PolicyKind::Validating => VALIDATING_POLICIES,
+            PolicyKind::Mutating => MUTATING_POLICIES,
+        };
+        // Mutating admission has no object of a deletion.
+        let asked = (kind == PolicyKind::Validating || request.operation != Operation::Delete)
+            && self.plugins().runs_named(plugin, self.minor());
         if matching::is_excluded(&request.resource) || !asked {
             return traces;
         }
@@ -126,6 +147,36 @@ impl Cluster {
                     of_policy(&policy.name, policy.spec.match_constraints.as_ref(), bindings);
                 }
             }
+        }
+        traces
+    }
+}
+
+impl Cluster {
+    /// Whether there are policies.
+    pub fn has_policies(&self) -> bool {
+        self.all_policies().next().is_some() || self.mutations().all().next().is_some()
+    }
+
+    /// The policies without a binding, which the API server never evaluates: the validating ones first.
+    pub fn unbound(&self) -> impl Iterator<Item = (PolicyKind, &str)> {
+        let bound =
+            |name: &str| self.policies().any(|(one, mut bindings)| one.name == name && bindings.next().is_some());
+        let validating = self.all_policies().map(|policy| &*policy.name).filter(move |name| !bound(name));
+        let mutations = self.mutations();
+        let bound = |name: &str| mutations.policies().any(|(one, mut of)| one.name == name && of.next().is_some());
+        let mutating = mutations.all().map(|policy| &*policy.name).filter(move |name| !bound(name));
+        validating.map(|name| (PolicyKind::Validating, name)).chain(mutating.map(|name| (PolicyKind::Mutating, name)))
+    }
+
+    /// How policies and bindings of both kinds matched a request, given its result. `sent` is whether the request has
+    /// the object as a client sends it; mutating policies do not see the object of an `AdmissionReview`. If the request
+    /// was rejected before validating admission, only mutating policies are in the list.
+    pub fn matched(&self, request: &Request, review: &Review, sent: bool) -> Vec<Trace> {
+        let mut traces = if sent { self.trace(PolicyKind::Mutating, request) } else { Vec::new() };
+        if request.object.is_none() || review.object.is_some() {
+            let request = Request { object: review.object.clone(), ..request.clone() };
+            traces.extend(self.trace(PolicyKind::Validating, &request));
         }
         traces
     }

@@ -33,6 +33,7 @@ pub use chosen::Plugins;
 pub use cluster::{Cluster, Webhook, WebhookAnswer};
 pub use inspect::Inspected;
 pub use matching::Trace;
+pub use mutating::{Misfit, MisfitCause, misfits};
 pub use namespace::completed as completed_namespace;
 pub use plugins::{ALL as PLUGINS, Plugin, UnknownPlugin};
 pub use request::{Operation, Request, ResourceId, User};

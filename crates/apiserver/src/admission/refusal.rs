@@ -36,6 +36,7 @@ pub(super) fn internal(text: &str) -> Denial {
         message,
         reason: "InternalError".to_owned(),
         code: 500,
+        causes: Vec::new(),
     }
 }
 
@@ -50,12 +51,12 @@ pub(super) fn stop(refused: Refused) -> Stop {
 /// Why there is no verdict.
 pub(super) fn denial(refused: Refused) -> Result<Denial, String> {
     let message = refused.to_string();
-    let (code, reason) = match refused {
+    let (code, reason, causes) = match refused {
         Refused::NoVerdict(why) => return Err(why),
-        Refused::Decode(_) => (400, "BadRequest"),
-        Refused::Validation { .. } => (422, "Invalid"),
-        Refused::Forbidden(_) => (403, "Forbidden"),
-        Refused::Conflict(_) => (409, "Conflict"),
+        Refused::Decode(_) => (400, "BadRequest", Vec::new()),
+        Refused::Validation { causes, .. } => (422, "Invalid", causes),
+        Refused::Forbidden(_) => (403, "Forbidden", Vec::new()),
+        Refused::Conflict(_) => (409, "Conflict", Vec::new()),
     };
     Ok(Denial {
         policy: String::new(),
@@ -66,5 +67,6 @@ pub(super) fn denial(refused: Refused) -> Result<Denial, String> {
         message,
         reason: reason.to_owned(),
         code,
+        causes,
     })
 }

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use palisade_cel::value::Value;
 use serde_json::Value as Json;
 
+use crate::validation::FieldError;
+
 /// What comes of a request.
 #[derive(Clone, Debug)]
 pub struct Review {
@@ -63,6 +65,8 @@ pub struct Denial {
     pub reason: String,
     /// The HTTP status.
     pub code: u16,
+    /// The errors of fields, if the object is invalid.
+    pub causes: Vec<FieldError>,
 }
 
 /// Which of the two kinds of policies: one of each kind may have the same name.
@@ -72,6 +76,16 @@ pub enum PolicyKind {
     Validating,
     /// A `MutatingAdmissionPolicy`.
     Mutating,
+}
+
+impl PolicyKind {
+    /// The `kind` of such a policy.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Validating => "ValidatingAdmissionPolicy",
+            Self::Mutating => "MutatingAdmissionPolicy",
+        }
+    }
 }
 
 /// One expression that was evaluated.

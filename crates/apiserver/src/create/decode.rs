@@ -12,7 +12,7 @@ use crate::validation::{ErrorType, FieldError};
 pub(super) fn decode(minor: Minor, api_version: &str, kind: &str, object: &Json) -> Result<(), Status> {
     let Some((field, message)) = objects::undecodable(minor, api_version, kind, object) else { return Ok(()) };
     let body = message.rsplit_once(&format!("as a {kind}: ")).map_or(message.as_str(), |(_, error)| error).to_owned();
-    let causes = vec![FieldError { error_type: ErrorType::TypeInvalid, field, body }];
+    let causes = vec![FieldError { error_type: ErrorType::TypeInvalid, field, body, help: None }];
     Err(Status { code: 400, reason: "BadRequest".to_owned(), message, causes })
 }
 

@@ -102,14 +102,32 @@ pub(super) fn report(checking: &mut Checking<'_>, field: &str, source: &str, sho
         checking.unknown.get_or_insert_with(|| format!("{field}: {}", issue.message));
         return;
     }
-    checking.errors.push(match issues {
-        [issue] if issue.kind == IssueKind::Fold => Error::internal(field, &issue.message),
-        [issue] if issue.kind == IssueKind::ResultType => Error::invalid(field, shown, &issue.message),
-        issues => {
-            let issues: Vec<_> = issues.iter().map(|issue| issue.display(source).to_string()).collect();
-            Error::invalid(field, shown, &format!("compilation failed: {}", issues.join("\n")))
+    checking.errors.push(
+        match issues {
+            [issue] if issue.kind == IssueKind::Fold => Error::internal(field, &issue.message),
+            [issue] if issue.kind == IssueKind::ResultType => Error::invalid(field, shown, &issue.message),
+            issues => {
+                let issues: Vec<_> = issues.iter().map(|issue| issue.display(source).to_string()).collect();
+                Error::invalid(field, shown, &format!("compilation failed: {}", issues.join("\n")))
+            }
         }
-    });
+        .with_help(issues.iter().find_map(help)),
+    );
+}
+
+/// Advice on a mistake: also on names that only some expressions of some policies have.
+fn help(issue: &Issue) -> Option<String> {
+    let hint = |name: &str| {
+        Some(match name {
+            "params" => "`params` is declared if the policy has a paramKind",
+            "variables" => "match conditions are evaluated before the variables of a policy",
+            "authorizer" => "message expressions have no authorizer",
+            "now" => "CEL in the API server has no clock",
+            _ => return None,
+        })
+    };
+    let named = || issue.message.strip_prefix("undeclared reference to '")?.split('\'').next().and_then(hint);
+    issue.help.clone().or_else(|| named().map(str::to_owned))
 }
 
 /// All expressions of a policy. The API server keeps those of validations, messages and so on apart, which makes a

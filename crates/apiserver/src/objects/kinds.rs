@@ -6,7 +6,7 @@ use palisade_cel::Minor;
 use serde_json::Value;
 
 use super::{
-    custom::Custom,
+    custom::{Custom, InspectedRule},
     resource::{Resource, Unserved},
     table::Table,
 };
@@ -19,6 +19,8 @@ pub struct Kinds {
     resources: Vec<Resource>,
     /// By group and plural.
     custom: BTreeMap<(String, String), Arc<Custom>>,
+    /// Whether rules of definitions remember what their parts came to.
+    watches: bool,
 }
 
 impl Kinds {
@@ -26,13 +28,24 @@ impl Kinds {
     pub fn builtin(minor: Minor) -> Self {
         let table = Table::of(minor);
         let resources = table.resources.iter().map(Resource::builtin).collect();
-        Self { table, minor, resources, custom: BTreeMap::new() }
+        Self { table, minor, resources, custom: BTreeMap::new(), watches: false }
     }
 
     /// No built-in kinds, only custom ones that are added.
     pub fn without_builtin(minor: Minor) -> Self {
         // Of built-in types custom resources have none but metadata, and they are the same in each minor.
-        Self { table: Table::of(Minor::DEFAULT), minor, resources: vec![], custom: BTreeMap::new() }
+        let table = Table::of(Minor::DEFAULT);
+        Self { table, minor, resources: vec![], custom: BTreeMap::new(), watches: false }
+    }
+
+    /// Has the rules of definitions that are added from now on remember what their parts came to.
+    pub(crate) fn watch(&mut self) {
+        self.watches = true;
+    }
+
+    /// The rules of all definitions that compile.
+    pub fn rules(&self) -> Vec<InspectedRule<'_>> {
+        self.custom.values().flat_map(|custom| custom.inspected(self.minor)).collect()
     }
 
     /// The minor.
@@ -46,7 +59,7 @@ impl Kinds {
     /// # Errors
     /// It lacks something that serving needs. This does not check whether the API server would accept it otherwise.
     pub fn add_crd(&mut self, crd: &Value) -> Result<(), Unserved> {
-        let (custom, resources) = Custom::new(crd)?;
+        let (custom, resources) = Custom::new(crd, self.watches)?;
         let key = (custom.group.clone(), custom.plural.clone());
         self.resources.retain(|r| (&r.group, &r.plural) != (&key.0, &key.1));
         self.resources.extend(resources);

@@ -75,6 +75,7 @@ use thiserror::Error;
 pub use crate::validation::NOT_SHOWN;
 use crate::validation::{Checking, FieldError, aggregate, quote};
 
+pub use custom::InspectedRule;
 pub(crate) use custom::judge_default;
 pub(crate) use gates::Gate;
 pub use kinds::Kinds;

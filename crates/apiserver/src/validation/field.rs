@@ -78,6 +78,8 @@ pub struct Error {
     pub field: String,
     /// The message for it, without the path.
     pub body: String,
+    /// Advice, which the API server does not give.
+    pub help: Option<String>,
 }
 
 impl Error {
@@ -86,7 +88,13 @@ impl Error {
         for part in value.into_iter().chain([detail]).filter(|part| !part.is_empty()) {
             let _ = write!(body, ": {part}");
         }
-        Self { error_type, field: field.into(), body }
+        Self { error_type, field: field.into(), body, help: None }
+    }
+
+    /// The same mistake with advice.
+    #[must_use]
+    pub fn with_help(self, help: Option<String>) -> Self {
+        Self { help, ..self }
     }
 
     /// A field without a value.

@@ -26,9 +26,13 @@ struct Counts {
     deny: u64,
     warn: u64,
     audit: u64,
-    /// How many of these because an expression failed.
+    /// How many of these because an expression did not compile or ran out of budget.
     errors: u64,
 }
+
+/// The values of `error_type` for an expression without a result. `invalid_error` is not one of them: the API server sets it
+/// for a validation that is false, too (`ErrorType` in apiserver `pkg/admission/plugin/policy/validating/errors.go`).
+const ERRORS: [&str; 2] = ["compile_error", "out_of_budget"];
 
 /// Runs `palisade audit --metrics`.
 pub fn run(args: &AuditArgs) -> Result<(), Failure> {
@@ -82,7 +86,7 @@ fn count(metrics: &str) -> (BTreeMap<String, Counts>, Counts) {
             "audit" => &mut counts.audit,
             _ => continue,
         } += value;
-        counts.errors += if label("error_type") == "no_error" { 0 } else { value };
+        counts.errors += if ERRORS.contains(&label("error_type")) { value } else { 0 };
     }
     (profiles, others)
 }
@@ -130,21 +134,23 @@ mod tests {
         };
         let metrics = [
             "# TYPE apiserver_validating_admission_policy_check_total counter\n".to_owned(),
-            line("palisade-tools-pods", "palisade-tools-pods", "no_error", "deny", "3"),
+            line("palisade-tools-pods", "palisade-tools-pods", "invalid_error", "deny", "3"),
             line("palisade-tools-workloads", "palisade-tools-workloads", "invalid_error", "deny", "1e+06"),
-            line("palisade-tools-pods", "palisade-tools-pods-warn", "no_error", "warn", "5"),
-            line("palisade-tools-pods", "palisade-tools-pods-warn", "no_error", "audit", "5"),
+            line("palisade-tools-workloads", "palisade-tools-workloads", "out_of_budget", "deny", "2"),
+            line("palisade-tools-workloads", "palisade-tools-workloads", "compile_error", "deny", "1"),
+            line("palisade-tools-pods", "palisade-tools-pods-warn", "invalid_error", "warn", "5"),
+            line("palisade-tools-pods", "palisade-tools-pods-warn", "invalid_error", "audit", "5"),
             line("palisade-tools-pods", "palisade-tools-pods", "no_error", "allow", "9"),
-            line("theirs", "theirs", "no_error", "deny", "7"),
+            line("theirs", "theirs", "invalid_error", "deny", "7"),
             "apiserver_validating_admission_policy_check_duration_seconds_sum{policy=\"palisade-x-pods\"} 7\n"
                 .to_owned(),
         ];
         let (profiles, others) = count(&metrics.concat());
-        let tools = Counts { deny: 1_000_003, warn: 5, audit: 5, errors: 1_000_000 };
+        let tools = Counts { deny: 1_000_006, warn: 5, audit: 5, errors: 3 };
         assert_eq!(profiles, [("tools".to_owned(), tools)].into());
         assert_eq!(others, Counts { deny: 7, ..Counts::default() });
         let table = table(&profiles, &others);
-        assert!(table.contains("tools     1000003   5      5       1000000"), "{table}");
+        assert!(table.contains("tools     1000006   5      5       3"), "{table}");
         assert!(table.contains("7 times another admission policy"), "{table}");
     }
 }

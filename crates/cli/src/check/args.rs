@@ -2,7 +2,6 @@
 
 use clap::ValueEnum;
 use palisade_cel::Minor;
-use serde::Deserialize;
 
 use crate::{cluster::ClusterArgs, findings::Output, options::kube_version_help};
 
@@ -64,8 +63,7 @@ pub struct CheckArgs {
 }
 
 /// From which severity on violations are a failure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ValueEnum)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum FailOn {
     /// The API server denies it.
     Error,

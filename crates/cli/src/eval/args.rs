@@ -11,7 +11,8 @@ use crate::options::{PluginArgs, kube_version_help, plugins_help};
 const EXAMPLES: &str = "\
 Examples:
   palisade eval -f policies.yaml namespaces.yaml --request pod.yaml
-  palisade eval -f policies.yaml --request pod.yaml --operation UPDATE --old old.yaml --user alice
+  palisade eval -f policies/ --request pod.yaml --old stored.yaml --user alice
+  palisade eval --request deployment.yaml
   palisade eval -f profile.yaml namespaces.yaml --request pods/*.yaml -o json
   palisade eval -f policies.yaml --request review.json -v
 
@@ -60,20 +61,24 @@ Palisade does not validate:
 #[derive(Debug, clap::Args)]
 #[command(after_help = format!("{EXAMPLES}\n\n{IMPLICIT}\n\n{}\n{}", validated(), plugins_help()))]
 pub struct EvalArgs {
-    /// YAML or JSON files with the objects of the cluster; - is standard input.
-    #[arg(short = 'f', long = "file", value_name = "FILE", required = true, num_args = 1..)]
+    /// The objects of the cluster: YAML or JSON files; directories, of which eval reads all *.yaml, *.yml and *.json; or -
+    /// for standard input. Without them, there are no policies, and eval prints the API server's own answer.
+    #[arg(short = 'f', long = "file", value_name = "FILE|DIR", num_args = 1..)]
     pub files: Vec<String>,
-    /// YAML or JSON files with the objects of requests, or `AdmissionReview`s; - is standard input.
-    #[arg(long = "request", value_name = "FILE", required = true, num_args = 1..)]
+    /// The objects of requests, or `AdmissionReview`s: YAML or JSON files, directories of such files, or - for standard
+    /// input.
+    #[arg(long = "request", value_name = "FILE|DIR", required = true, num_args = 1..)]
     pub requests: Vec<String>,
-    /// The operation of the requests: CREATE, UPDATE (see --old), DELETE or CONNECT.
-    #[arg(long, value_name = "OPERATION", default_value = "CREATE", ignore_case = true)]
-    pub operation: OperationArg,
+    /// The operation of the requests: CREATE, UPDATE, DELETE or CONNECT. By default it is UPDATE with --old, and CREATE
+    /// without.
+    #[arg(long, value_name = "OPERATION", ignore_case = true)]
+    pub operation: Option<OperationArg>,
     /// The subresource of the requests, such as ephemeralcontainers.
     #[arg(long, value_name = "NAME", default_value = "")]
     pub subresource: String,
-    /// YAML or JSON file with the stored objects that an UPDATE replaces, found by kind, namespace and name.
-    #[arg(long, value_name = "FILE")]
+    /// The stored objects that an UPDATE replaces or a DELETE removes, found by kind, namespace and name: a YAML or JSON
+    /// file, a directory of such files, or - for standard input.
+    #[arg(long, value_name = "FILE|DIR")]
     pub old: Option<String>,
     /// The user who makes the requests.
     #[arg(long, value_name = "NAME")]
@@ -94,6 +99,14 @@ pub struct EvalArgs {
     /// The output format.
     #[arg(short, long, value_name = "FORMAT", default_value = "human")]
     pub output: EvalFormat,
+}
+
+impl EvalArgs {
+    /// The operation of the requests.
+    pub fn operation(&self) -> OperationArg {
+        let by_default = if self.old.is_some() { OperationArg::Update } else { OperationArg::Create };
+        self.operation.unwrap_or(by_default)
+    }
 }
 
 /// The operation of a request.

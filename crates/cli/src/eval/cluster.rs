@@ -1,6 +1,6 @@
 //! The cluster that files describe.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 use k8s_openapi::jiff::Timestamp;
 use palisade_apiserver::{
@@ -11,17 +11,18 @@ use serde_json::Value as Json;
 
 use crate::{
     eval::EvalArgs,
+    files,
     input::{self, Object},
     namespaces,
     offline::{self, text},
     profiles,
-    report::{self, Failure, Problem, Source},
+    report::{self, Failure, Problem},
 };
 
 /// Reads the cluster. The API server's own order does not matter: definitions come first, and policies last.
 pub fn read(args: &EvalArgs) -> Result<Cluster, Failure> {
     let mut cluster = palisade_gate::cluster(args.kube_version).with_plugins(args.plugins.plugins()?);
-    let sources = args.files.iter().map(|path| input::read(path)).collect::<Result<Vec<_>, _>>()?;
+    let sources = files::expand(&args.files)?.iter().map(|path| input::read(path)).collect::<Result<Vec<_>, _>>()?;
     let mut objects = Vec::new();
     for source in &sources {
         objects.extend(input::objects(source).map_err(|problem| Failure::CouldNotRun(vec![problem]))?);
@@ -36,7 +37,10 @@ pub fn read(args: &EvalArgs) -> Result<Cluster, Failure> {
     for object in &objects {
         match apply(&mut cluster, object) {
             Ok(true) => {}
-            Ok(false) => *skipped.entry(object.kind.clone()).or_default() += 1,
+            Ok(false) => {
+                let kind = if object.kind.is_empty() { "without kind" } else { &object.kind };
+                *skipped.entry(kind.to_owned()).or_default() += 1;
+            }
             Err(problem) => problems.push(problem),
         }
     }
@@ -56,8 +60,14 @@ pub fn read(args: &EvalArgs) -> Result<Cluster, Failure> {
     offline::enforce(&mut cluster, &accepted, &tenants, args.kube_version, Timestamp::now())?;
     if !skipped.is_empty() {
         let listed: Vec<_> = skipped.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
-        let names: Vec<_> = sources.iter().map(|source: &Arc<Source>| source.name()).collect();
+        let names: Vec<_> = args.files.iter().map(|path| if path == "-" { "<stdin>" } else { path }).collect();
         report::note(&format!("note: {}: skipped what is of no known kind: {}", names.join(", "), listed.join(", ")));
+    }
+    for (kind, name) in cluster.unbound() {
+        let kind = kind.name();
+        report::note(&format!(
+            "note: {kind} {name} has no binding in the files, so it is never evaluated: add a {kind}Binding"
+        ));
     }
     Ok(cluster)
 }
@@ -75,6 +85,10 @@ fn rank(object: &Object<'_>) -> u8 {
 
 /// Puts an object into the cluster; false if its kind is not known.
 fn apply(cluster: &mut Cluster, object: &Object<'_>) -> Result<bool, Problem> {
+    if rank(object) == 2 && cluster.kinds().by_kind(&object.api_version, &object.kind).is_none() {
+        // Such as a kustomization.yaml, which is sent to no API server and need not have a name.
+        return Ok(false);
+    }
     let mut json = object.json().map_err(|mistake| mistake.problem)?;
     if let Some(metadata) = json.get_mut("metadata").and_then(Json::as_object_mut)
         && !metadata.contains_key("uid")

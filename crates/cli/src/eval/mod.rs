@@ -21,12 +21,12 @@ pub fn run(args: &EvalArgs) -> Result<(), Failure> {
     }
     let cluster = cluster::read(args)?;
     let requests = requests::read(args, &cluster)?;
-    let reviews: Vec<_> = requests.iter().map(|request| (request, request.ask(&cluster))).collect();
+    let answers: Vec<_> = requests.iter().map(|request| request.ask(&cluster)).collect();
     let text = match args.output {
-        EvalFormat::Human => show::human(&reviews, args.verbose)?,
-        EvalFormat::Json => show::json(&reviews),
+        EvalFormat::Human => show::human(&answers, cluster.has_policies(), args.verbose)?,
+        EvalFormat::Json => show::json(&answers),
     };
     output::print(&text)?;
-    let allowed = reviews.iter().all(|(_, review)| review.outcome.is_allowed());
+    let allowed = answers.iter().all(|answer| answer.review.outcome.is_allowed());
     if allowed { Ok(()) } else { Err(Failure::Wrong(vec![])) }
 }

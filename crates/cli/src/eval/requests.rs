@@ -1,11 +1,14 @@
 //! The requests.
 
-use palisade_apiserver::admission::{Cluster, Operation, Request, Review, User};
+use clap::ValueEnum as _;
+use palisade_apiserver::admission::{Cluster, Operation, PolicyKind, Request, Review, User};
 use serde_json::Value as Json;
 
 use crate::{
     eval::args::{EvalArgs, OperationArg},
+    files,
     input::{self, Object},
+    output,
     report::{Failure, Problem},
 };
 
@@ -18,26 +21,54 @@ pub struct Asked {
     raw: bool,
 }
 
+/// The API server's answer to a request.
+pub struct Answer<'a> {
+    /// The file and the request.
+    pub title: &'a str,
+    pub review: Review,
+    /// The policies that match the request, with the binding through which they do.
+    pub matched: Vec<(PolicyKind, String, String)>,
+}
+
 impl Asked {
     /// Sends it to the offline cluster.
-    pub fn ask(&self, cluster: &Cluster) -> Review {
-        if self.raw { cluster.admit(&self.request) } else { cluster.review(&self.request) }
+    pub fn ask(&self, cluster: &Cluster) -> Answer<'_> {
+        let review = if self.raw { cluster.admit(&self.request) } else { cluster.review(&self.request) };
+        let traces = cluster.matched(&self.request, &review, self.raw).into_iter();
+        let matched = traces
+            .filter(|trace| trace.matched != Some(false))
+            .filter_map(|trace| Some((trace.kind, trace.policy, trace.binding?)))
+            .collect();
+        Answer { title: &self.title, review, matched }
     }
 }
 
 /// Reads the requests.
 pub fn read(args: &EvalArgs, cluster: &Cluster) -> Result<Vec<Asked>, Failure> {
+    let operation = args.operation();
+    if args.old.is_some() && matches!(operation, OperationArg::Create | OperationArg::Connect) {
+        let name = operation.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
+        let problem = Problem::new(format!("--operation {name} has no old object"));
+        return Err(Failure::CouldNotRun(vec![
+            problem.help("leave out --old, or --operation: with --old it is UPDATE"),
+        ]));
+    }
     let mut old = Vec::new();
-    if let Some(path) = &args.old {
-        let source = input::read(path)?;
+    for path in files::expand(args.old.as_slice())? {
+        let source = input::read(&path)?;
         for object in input::objects(&source).map_err(|problem| Failure::CouldNotRun(vec![problem]))? {
             old.push(object.json().map_err(|mistake| Failure::CouldNotRun(vec![mistake.problem]))?);
         }
     }
     let (mut asked, mut problems) = (Vec::new(), Vec::new());
-    for path in &args.requests {
-        let source = input::read(path)?;
+    for path in files::expand(&args.requests)? {
+        let source = input::read(&path)?;
+        let mut others = Vec::new();
         for object in input::objects(&source).map_err(|problem| Failure::CouldNotRun(vec![problem]))? {
+            if is_for_kustomize(&object) {
+                others.push(object.kind);
+                continue;
+            }
             match request(args, cluster, &object, &old) {
                 Ok((mut request, raw)) => {
                     identify(args, &mut request.user, raw);
@@ -46,20 +77,32 @@ pub fn read(args: &EvalArgs, cluster: &Cluster) -> Result<Vec<Asked>, Failure> {
                 Err(problem) => problems.push(problem),
             }
         }
-        if asked.is_empty() && problems.is_empty() {
-            problems.push(Problem::new(format!("{}: no object found", source.name())));
-        }
+        output::ignored(&source, &others, "Kubernetes object");
+    }
+    if asked.is_empty() && problems.is_empty() {
+        problems.push(Problem::new(format!("{}: no object found", args.requests.join(", "))));
     }
     if problems.is_empty() { Ok(asked) } else { Err(Failure::CouldNotRun(problems)) }
+}
+
+/// Whether it is a kustomization.yaml, which need not have a kind: it is sent to no API server.
+fn is_for_kustomize(object: &Object<'_>) -> bool {
+    let (kind, group) = (&object.kind, object.api_version.split_once('/').map_or("", |(group, _)| group));
+    group == "kustomize.config.k8s.io" || (kind.is_empty() && object.api_version.is_empty())
 }
 
 fn request(args: &EvalArgs, cluster: &Cluster, object: &Object<'_>, old: &[Json]) -> Result<(Request, bool), Problem> {
     let mut json = object.json().map_err(|mistake| mistake.problem)?;
     if object.kind == "AdmissionReview" {
         let request = Request::from_review(&json).map_err(|error| object.problem("request", error))?;
+        if args.operation.is_some() || args.old.is_some() || !args.subresource.is_empty() {
+            let problem =
+                object.problem("request", "an AdmissionReview has its own operation, subresource and old object");
+            return Err(problem.help("leave out --operation, --subresource and --old"));
+        }
         return Ok((request, false));
     }
-    let operation = match args.operation {
+    let operation = match args.operation() {
         OperationArg::Create => Operation::Create,
         OperationArg::Update => Operation::Update,
         OperationArg::Delete => Operation::Delete,
@@ -75,9 +118,11 @@ fn request(args: &EvalArgs, cluster: &Cluster, object: &Object<'_>, old: &[Json]
             && name(one) == name(&json)
             && (namespaces[0] == namespaces[1] || namespaces.iter().any(|namespace| namespace.is_null()))
     });
-    if operation == Operation::Update && before.is_none() {
-        let message = format!("no object before the update of {} {:?}", object.kind, name(&json));
-        return Err(object.problem("metadata.name", message).help("--old names the file with the object as it is"));
+    if before.is_none() && (operation == Operation::Update || args.old.is_some()) {
+        let (verb, kind, name) = (operation.name(), &object.kind, name(&json));
+        let problem =
+            object.problem("metadata.name", format!("there is no old object for the {verb} of {kind} {name:?}"));
+        return Err(problem.help("--old names the file with the object as it is stored"));
     }
     let mut before = before.cloned();
     let namespaced = cluster.kinds().by_kind(&object.api_version, &object.kind).is_none_or(|kind| kind.namespaced);

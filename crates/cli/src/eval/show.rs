@@ -2,26 +2,28 @@
 
 use std::fmt::Write as _;
 
-use palisade_apiserver::admission::{Mutated, Outcome, Review};
+use palisade_apiserver::admission::{Mutated, Outcome};
 use serde_json::{Value as Json, json};
 
-use super::requests::Asked;
+use super::requests::Answer;
 use crate::{
     diff,
     report::{Failure, one_line},
 };
 
-/// For people.
-pub fn human(reviews: &[(&Asked, Review)], verbose: bool) -> Result<String, Failure> {
+/// For people. `policies` is whether there are any.
+pub fn human(answers: &[Answer<'_>], policies: bool, verbose: bool) -> Result<String, Failure> {
     let mut text = String::new();
-    for (asked, review) in reviews {
+    for Answer { title, review, matched } in answers {
         let verdict = match &review.outcome {
             Outcome::Allowed => "allowed",
             Outcome::Denied(_) => "denied",
             Outcome::NoVerdict(_) => "no verdict",
         };
-        line(&mut text, 0, &format!("{}: {verdict}", asked.title));
+        line(&mut text, 0, &format!("{title}: {verdict}"));
         match &review.outcome {
+            Outcome::Allowed if !policies => line(&mut text, 1, "no policies: only the API server's own checks"),
+            Outcome::Allowed if matched.is_empty() => line(&mut text, 1, "no policy matches this request"),
             Outcome::Allowed => {}
             Outcome::NoVerdict(why) => line(&mut text, 1, why),
             Outcome::Denied(denials) => {
@@ -70,12 +72,11 @@ fn line(text: &mut String, level: usize, content: &str) {
 }
 
 /// For machines.
-pub fn json(reviews: &[(&Asked, Review)]) -> String {
-    let reviews: Vec<_> = reviews.iter().map(|(asked, review)| one(asked, review)).collect();
-    format!("{:#}\n", Json::Array(reviews))
+pub fn json(answers: &[Answer<'_>]) -> String {
+    format!("{:#}\n", answers.iter().map(one).collect::<Json>())
 }
 
-fn one(asked: &Asked, review: &Review) -> Json {
+fn one(Answer { title, review, matched }: &Answer<'_>) -> Json {
     let denial = review.outcome.denial();
     let evaluations: Vec<_> = review
         .evaluations
@@ -89,11 +90,15 @@ fn one(asked: &Asked, review: &Review) -> Json {
         })
         .collect();
     json!({
-        "request": asked.title,
+        "request": title,
         "allowed": review.outcome.is_allowed(),
         "message": denial.map(|denial| &denial.message),
         "reason": denial.map(|denial| &denial.reason),
         "code": denial.map(|denial| denial.code),
+        "matched": matched
+            .iter()
+            .map(|(kind, policy, binding)| json!({"kind": kind.name(), "policy": policy, "binding": binding}))
+            .collect::<Json>(),
         "warnings": review.warnings,
         "auditAnnotations": review.audit_annotations,
         "evaluations": evaluations,

@@ -13,11 +13,11 @@ Exit codes: 0 each pod is admitted, 1 a pod is denied or a profile is rejected, 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ExplainArgs {
-    /// YAML or JSON file with one or more Pods; - is standard input.
-    #[arg(long, value_name = "FILE")]
+    /// YAML or JSON file with one or more Pods, or a directory of such files; - is standard input.
+    #[arg(long, value_name = "FILE|DIR")]
     pub pod: String,
-    /// YAML or JSON file with one or more profiles; - is standard input.
-    #[arg(long, value_name = "FILE")]
+    /// YAML or JSON file with one or more profiles, or a directory of such files; - is standard input.
+    #[arg(long, value_name = "FILE|DIR")]
     pub profile: String,
     /// YAML or JSON file with the pod's Namespace, which decides which profiles select the pod and which values their
     /// parameters have, and with the ToolSecurityExceptions that are asked for there; - is standard input. Without it, all

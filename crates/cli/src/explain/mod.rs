@@ -18,7 +18,7 @@ pub use args::ExplainArgs;
 use args::ExplainFormat;
 
 use crate::{
-    input,
+    files, input,
     namespaces::{self, Tenant},
     output::{self, could_not_print, yaml},
     pods,
@@ -61,7 +61,7 @@ pub fn run(args: &ExplainArgs) -> Result<(), Failure> {
     if paths.into_iter().flatten().filter(|path| *path == "-").count() > 1 {
         return Err(Failure::CouldNotRun(vec![Problem::new("only one file can be standard input")]));
     }
-    let accepted = profiles::read(&input::read(&args.profile)?)?;
+    let accepted = profiles::all(&files::sources(std::slice::from_ref(&args.profile))?)?;
     profiles::warn(&accepted);
     let namespace = match &args.namespace {
         Some(path) => Some(one_namespace(path)?),

@@ -14,6 +14,14 @@ Examples:
   palisade lint --allow blocks-finalizers --deny type-check policies/
   palisade lint --explain blocks-finalizers
 
+The file .palisade.yaml of the working directory has defaults for these options:
+  kubeVersion: 1.36
+  output: [human, github]
+  lint:
+    allow: [policy-without-binding]
+    deny: [type-check]
+    failOn: warning
+
 The annotation toolsecurity.dev/lint-ignore: \"id, id\" of an object turns rules off for that object.
 
 Exit codes: 0 no finding, 1 a finding at or above --fail-on, 2 could not run.";
@@ -25,15 +33,18 @@ pub struct LintArgs {
     /// YAML or JSON files; directories, of which lint reads all *.yaml, *.yml and *.json; or - for standard input.
     #[arg(value_name = "FILE|DIR", required_unless_present_any = ["list", "explain"])]
     pub files: Vec<String>,
-    #[arg(long, value_name = "VERSION", default_value_t = Minor::DEFAULT, help = kube_version_help())]
-    pub kube_version: Minor,
-    /// The output format: human, json, sarif, junit or github; with =FILE written to a file. May be given several
-    /// times.
-    #[arg(short, long, value_name = "FORMAT[=FILE]", default_value = "human")]
+    #[arg(long, value_name = "VERSION", help = format!("{}; by default {}", kube_version_help(), Minor::DEFAULT))]
+    pub kube_version: Option<Minor>,
+    /// The output format: human (the default), json, sarif, junit or github; with =FILE written to a file. May be given
+    /// several times.
+    #[arg(short, long, value_name = "FORMAT[=FILE]")]
     pub output: Vec<Output>,
-    /// The lowest severity for which the exit code is 1.
-    #[arg(long, value_name = "SEVERITY", default_value = "error")]
-    pub fail_on: FailOn,
+    /// The lowest severity for which the exit code is 1; by default error.
+    #[arg(long, value_name = "SEVERITY")]
+    pub fail_on: Option<FailOn>,
+    /// The file with defaults for these options, in place of .palisade.yaml.
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<String>,
     /// Rules to turn off, separated by commas.
     #[arg(long, value_name = "ID", value_delimiter = ',')]
     pub allow: Vec<String>,

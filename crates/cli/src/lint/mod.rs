@@ -7,14 +7,18 @@ mod json;
 
 use std::io;
 
-use palisade_lint::{Level, Options, Report, lint, unreadable};
+use palisade_cel::Minor;
+use palisade_lint::{Level, Options, Report, UnknownRule, lint, unreadable};
 use palisade_manifest::{Severity, objects};
 
 use args::FailOn;
 pub use args::LintArgs;
 
 use crate::{
-    files, output,
+    config::Config,
+    files,
+    findings::{Format, Output},
+    output,
     report::{self, Failure, Problem},
     style::Style,
 };
@@ -33,18 +37,24 @@ fn found(args: &LintArgs) -> Result<bool, Failure> {
     if args.list {
         return output::print(&human::list()).map(|()| false);
     }
-    let options = options(args)?;
+    let config = Config::read(args.config.as_deref())?;
+    let fail_on = config.value("lint.failOn", config.content.lint.fail_on.as_ref())?;
+    let options = options(args, &config)?;
     if let Some(id) = &args.explain {
         let rule = options.rule(id).map_err(|error| wrong(&error))?;
         return output::print(&human::explain(rule)).map(|()| false);
     }
     let report = judged(&args.files, &options)?;
     let shared = formats::shared(&report);
-    for output in &args.output {
+    let mut outputs = if args.output.is_empty() { config.output } else { args.output.clone() };
+    if outputs.is_empty() {
+        outputs.push(Output { format: Format::Human, file: None });
+    }
+    for output in &outputs {
         let style = if output.file.is_none() { Style::of(&io::stdout()) } else { Style::PLAIN };
         output.write(&shared, [&|| human::text(&report, style), &|| json::text(&report)])?;
     }
-    let least = match args.fail_on {
+    let least = match args.fail_on.or(fail_on).unwrap_or(FailOn::Error) {
         FailOn::Error => Severity::Error,
         FailOn::Warning => Severity::Warning,
         FailOn::Info => Severity::Info,
@@ -53,8 +63,21 @@ fn found(args: &LintArgs) -> Result<bool, Failure> {
     Ok(report.worst().is_some_and(|worst| worst >= least))
 }
 
-fn options(args: &LintArgs) -> Result<Options, Failure> {
-    let mut options = Options { minor: args.kube_version, ..palisade_profiles::lint::options() };
+/// The options. A rule that an argument names has the level of the argument, whatever the file has.
+fn options(args: &LintArgs, config: &Config) -> Result<Options, Failure> {
+    let minor = args.kube_version.or(config.kube_version).unwrap_or(Minor::DEFAULT);
+    let mut options = Options { minor, ..palisade_profiles::lint::options() };
+    let file = &config.content.lint;
+    for (key, ids, level) in
+        [("allow", &file.allow, Level::Allow), ("warn", &file.warn, Level::Warn), ("deny", &file.deny, Level::Deny)]
+    {
+        for (index, id) in ids.iter().enumerate() {
+            let place = format!("lint.{key}[{index}]");
+            let unknown = |error: UnknownRule| config.problem(&place, format!("{place}: {error}"));
+            let rule = options.rule(id).map_err(|error| Failure::CouldNotRun(vec![unknown(error)]))?;
+            options.levels.set(rule, level);
+        }
+    }
     for (ids, level) in [(&args.allow, Level::Allow), (&args.warn, Level::Warn), (&args.deny, Level::Deny)] {
         for id in ids {
             let rule = options.rule(id).map_err(|error| wrong(&error))?;

@@ -23,8 +23,8 @@ docs/migrate-from-psp.md.";
 #[command(after_help = EXAMPLES)]
 pub struct PspArgs {
     /// YAML or JSON files with PodSecurityPolicies, and with the Roles, ClusterRoles and their bindings that say who
-    /// may use them; - is standard input.
-    #[arg(value_name = "FILE", required = true)]
+    /// may use them; directories of such files; or - for standard input.
+    #[arg(value_name = "FILE|DIR", required = true)]
     pub files: Vec<String>,
     /// The output format.
     #[arg(short, long, value_name = "FORMAT", default_value = "yaml")]

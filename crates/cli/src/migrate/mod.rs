@@ -16,6 +16,7 @@ pub use args::PspArgs;
 use args::{Format, StageArg};
 
 use crate::{
+    files,
     input::{self, Object},
     output::{self, could_not_print},
     profiles::guarded,
@@ -42,7 +43,7 @@ pub fn run(args: &PspArgs) -> Result<(), Failure> {
     if args.files.iter().filter(|file| *file == "-").count() > 1 {
         return Err(Failure::CouldNotRun(vec![Problem::new("standard input can be read only once")]));
     }
-    let sources = args.files.iter().map(|file| input::read(file)).collect::<Result<Vec<_>, _>>()?;
+    let sources = files::expand(&args.files)?.iter().map(|file| input::read(file)).collect::<Result<Vec<_>, _>>()?;
     let input = Input::read(&sources)?;
     let stage = match args.stage {
         StageArg::Deny => Stage::Deny,

@@ -20,17 +20,17 @@ Exit codes: 0 success, 1 a profile was rejected, 2 could not run.";
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct RenderArgs {
-    /// YAML or JSON file with one or more profiles; - is standard input.
+    /// YAML or JSON file with one or more profiles, or a directory of such files; - is standard input.
     #[arg(value_name = "PROFILE")]
     pub profile: String,
     /// YAML or JSON file with Namespaces, as kubectl get namespaces -o yaml prints them; - is standard input. For each one
     /// that the profile selects, its parameters are printed too.
     #[arg(long, value_name = "FILE")]
     pub namespaces: Option<String>,
-    /// Print instead the Pods in this file as the profiles mutate them, with the differences as comments; - is standard
+    /// Print instead the Pods in this file or directory as the profiles mutate them, with the differences as comments; - is standard
     /// input. A pod is in the namespace that it names, or else in the only one of --namespaces. Without --namespaces
     /// all profiles select it, with made-up values for their parameters.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE|DIR")]
     pub pod: Option<String>,
     /// Print the policies and bindings as an API server reads them from a directory of its own (staticManifestsDir), from
     /// Kubernetes 1.36 on. They are in force without a controller, and nobody can change them through the API. The

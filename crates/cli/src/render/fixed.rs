@@ -20,14 +20,14 @@ const SUFFIX: &str = ".static.k8s.io";
 const SINCE: Minor = Minor::V1_36;
 
 /// The policies and bindings of all profiles.
-pub fn objects(source: &Arc<Source>, accepted: &[Accepted], version: Minor) -> Result<Vec<Json>, Failure> {
+pub fn objects(sources: &[Arc<Source>], accepted: &[Accepted], version: Minor) -> Result<Vec<Json>, Failure> {
     if version < SINCE {
         let message = format!("Kubernetes {version} reads no policies from files");
         let help =
             format!("--static is for Kubernetes {SINCE} and newer; without it, apply the objects through the API");
         return Err(Failure::CouldNotRun(vec![Problem::new(message).help(help)]));
     }
-    let problems = reading(source, accepted)?;
+    let problems = reading(sources, accepted)?;
     if !problems.is_empty() {
         return Err(Failure::Wrong(problems));
     }
@@ -48,8 +48,9 @@ pub fn objects(source: &Arc<Source>, accepted: &[Accepted], version: Minor) -> R
 }
 
 /// What in the profiles makes their policies read parameters, which are objects in the API.
-fn reading(source: &Arc<Source>, accepted: &[Accepted]) -> Result<Vec<Problem>, Failure> {
-    let objects = input::objects(source).map_err(|problem| Failure::Wrong(vec![problem]))?;
+fn reading(sources: &[Arc<Source>], accepted: &[Accepted]) -> Result<Vec<Problem>, Failure> {
+    let objects = sources.iter().map(input::objects).collect::<Result<Vec<_>, _>>();
+    let objects = objects.map_err(|problem| Failure::Wrong(vec![problem]))?;
     let mut problems = Vec::new();
     for Accepted { profile, checked } in accepted {
         let spec = &profile.spec;
@@ -75,7 +76,7 @@ fn reading(source: &Arc<Source>, accepted: &[Accepted]) -> Result<Vec<Problem>, 
                 let named = |json: &Json| json["metadata"]["name"].as_str() == Some(name);
                 object.kind == profiles::KIND && object.json().is_ok_and(|json| named(&json))
             };
-            let problem = match objects.iter().find(is_it) {
+            let problem = match objects.iter().flatten().find(is_it) {
                 Some(object) => object.problem(path, message),
                 None => Problem::new(message),
             };

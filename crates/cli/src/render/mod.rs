@@ -12,7 +12,7 @@ pub use args::RenderArgs;
 use args::RenderFormat;
 
 use crate::{
-    input, namespaces,
+    files, input, namespaces,
     output::{self, could_not_print, yaml},
     profiles,
     report::{self, Failure, Problem},
@@ -25,8 +25,8 @@ pub fn run(args: &RenderArgs) -> Result<(), Failure> {
         let message = "only one of PROFILE, --namespaces and --pod can be standard input";
         return Err(Failure::CouldNotRun(vec![Problem::new(message)]));
     }
-    let source = input::read(&args.profile)?;
-    let accepted = profiles::read(&source)?;
+    let sources = files::sources(std::slice::from_ref(&args.profile))?;
+    let accepted = profiles::all(&sources)?;
     let namespaces = match &args.namespaces {
         Some(path) => namespaces::read(&input::read(path)?)?,
         None => Vec::new(),
@@ -36,7 +36,7 @@ pub fn run(args: &RenderArgs) -> Result<(), Failure> {
         return pods::print(pod, args, &accepted, &namespaces);
     }
     if args.fixed {
-        return print(&fixed::objects(&source, &accepted, args.kube_version)?, args.output);
+        return print(&fixed::objects(&sources, &accepted, args.kube_version)?, args.output);
     }
     profiles::tell(&accepted, &namespaces);
     let objects = profiles::objects(&accepted, &namespaces, args.kube_version, Timestamp::now());

@@ -40,7 +40,17 @@ fn used<'a>(text: &'a str, prefix: &str) -> BTreeSet<&'a str> {
     expressions.filter_map(|expression| expression.strip_prefix(prefix)).collect()
 }
 
-/// A repository with a manifest, a profile, a policy and the defaults of `examples/ci`.
+/// A suite that passes or fails, as the manifests do.
+fn suite(verdict: &str) -> String {
+    format!(
+        "apiVersion: test.toolsecurity.dev/v1alpha1\nkind: PolicyTest\npolicies: [a.yaml]\nresources: [{{apiVersion: v1, kind: \
+         Namespace, metadata: {{name: x, labels: {{tenancy: tool}}}}}}]\ncases:\n- name: another class\n  object: {{apiVersion: \
+         v1, kind: PersistentVolumeClaim, metadata: {{name: a, namespace: x}}, spec: {{accessModes: [ReadWriteOnce], resources: \
+         {{requests: {{storage: 1Gi}}}}}}}}\n  expect: {verdict}\n"
+    )
+}
+
+/// A repository with a manifest, a profile, a policy, its suite, and the defaults of `examples/ci`.
 fn repository(manifest: &str) -> TempDir {
     let at = directory(&[(".palisade.yaml", text("palisade.yaml"))]);
     let lint = format!("{ROOT}/crates/lint/src/catalogue/blocks_finalizers");
@@ -50,6 +60,8 @@ fn repository(manifest: &str) -> TempDir {
         fs::create_dir(at.path().join(name)).unwrap();
         fs::write(at.path().join(name).join("a.yaml"), text).unwrap();
     }
+    let verdict = if manifest == GOOD { "deny" } else { "allow" };
+    fs::write(at.path().join("policies/palisade-test.yaml"), suite(verdict)).unwrap();
     at
 }
 
@@ -161,7 +173,7 @@ fn action_declares_what_it_uses() {
 fn workflow_gives_the_action_what_it_takes() {
     let (workflow, action) = (example("github-workflow.yaml"), example("action.yml"));
     assert!(text("action.yml").contains("Copy to .github/actions/palisade/action.yml"));
-    let mut uses = 0;
+    let (mut uses, mut commands) = (0, BTreeSet::new());
     for job in workflow["jobs"].as_object().unwrap().values() {
         let (steps, raw) = (list(&job["steps"]), job.to_string());
         for one in steps {
@@ -188,12 +200,44 @@ fn workflow_gives_the_action_what_it_takes() {
                 let at = repository(manifest);
                 let run = run(at.path(), "sh", &["-e", "-c", script], &BTreeMap::new());
                 assert_eq!(run.code, Some(code), "{script}: {}{}", run.out, run.err);
-                let file = list(&job["steps"]).iter().find_map(|one| one["with"]["sarif_file"].as_str()).unwrap();
-                assert!(at.path().join(file).is_file(), "{script} writes no {file}");
+                let file = script.split_once("sarif=").and_then(|(_, rest)| rest.split(' ').next());
+                let uploaded = |file: &str| steps.iter().any(|one| one["with"]["sarif_file"] == file);
+                assert!(file.is_none_or(|file| at.path().join(file).is_file() && uploaded(file)), "{script}: {file:?}");
+                commands.extend(script.split(' ').nth(1).map(str::to_owned));
             }
         }
     }
-    assert_eq!(uses, 1);
+    assert_eq!((uses, commands), (1, ["lint", "test"].map(str::to_owned).into()));
+}
+
+/// A release is made of empty files, and the checksum of its archive does not fit.
+#[test]
+fn workflow_installs_a_release_whose_checksum_fits() {
+    let workflow = example("github-workflow.yaml");
+    let steps = list(&workflow["jobs"]["policies"]["steps"]);
+    let script = steps.iter().find(|one| one["name"] == "Install palisade").unwrap()["run"].as_str().unwrap();
+    let text = |name: &str| workflow["env"][name].as_str().unwrap();
+    let version = text("PALISADE_VERSION");
+    assert_eq!(version, env!("CARGO_PKG_VERSION"), "the workflow has another version");
+    assert!(text("PALISADE_RELEASES").starts_with("https://"));
+    let at = tempfile::tempdir().unwrap();
+    let release = at.path().join(format!("v{version}"));
+    fs::create_dir(&release).unwrap();
+    let archive = format!("palisade-{version}-x86_64-linux.tar.gz");
+    fs::write(release.join(&archive), "").unwrap();
+    fs::write(release.join("SHA256SUMS"), format!("{}  {archive}\n", "0".repeat(64))).unwrap();
+    fs::copy(format!("{ROOT}/packaging/install.sh"), release.join("install.sh")).unwrap();
+    let variables = [
+        ("RUNNER_TEMP", at.path().display().to_string()),
+        ("GITHUB_PATH", at.path().join("path").display().to_string()),
+        ("PALISADE_VERSION", version.to_owned()),
+        ("PALISADE_RELEASES", format!("file://{}", at.path().display())),
+    ];
+    let variables = variables.map(|(name, value)| (name.to_owned(), value)).into();
+    let run = run(at.path(), "bash", &["-e", "-c", script], &variables);
+    assert_eq!(run.code, Some(1), "{}{}", run.out, run.err);
+    assert!(run.err.contains("is not the file that SHA256SUMS names"), "{}", run.err);
+    assert!(!at.path().join("path").exists());
 }
 
 /// A hook as pre-commit runs it, if a file of these names changes: `entry`, `args` and, unless it says no, the files.
@@ -224,13 +268,15 @@ fn hooks_run_on_what_is_committed() {
     let local: Vec<_> = list(&config["repos"]).iter().flat_map(local).collect();
     let all = [(list(&hooks), "manifests"), (&local, "policies")];
     for (hooks, directory) in all {
-        let [only] = hooks else { panic!("{hooks:#?}") };
-        for (manifest, code) in [(GOOD, 0), (BAD, 1)] {
-            let at = repository(manifest);
-            let run = hook(at.path(), only, &format!("{directory}/a.yaml")).unwrap();
-            assert_eq!(run.code, Some(code), "{only}: {}{}", run.out, run.err);
+        assert!(!hooks.is_empty());
+        for one in hooks {
+            for (manifest, code) in [(GOOD, 0), (BAD, 1)] {
+                let at = repository(manifest);
+                let run = hook(at.path(), one, &format!("{directory}/a.yaml")).unwrap();
+                assert_eq!(run.code, Some(code), "{one}: {}{}", run.out, run.err);
+            }
+            assert!(hook(repository(GOOD).path(), one, "README.md").is_none(), "{one}");
         }
-        assert!(hook(repository(GOOD).path(), only, "README.md").is_none(), "{only}");
     }
     // Who uses the hook may say what is judged.
     let mut other = hooks[0].clone();

@@ -92,6 +92,7 @@ fn json_has_a_fixed_shape() {
         "auditAnnotations",
         "code",
         "evaluations",
+        "matched",
         "message",
         "mutated",
         "noVerdict",
@@ -118,10 +119,113 @@ fn eval_of_an_update_requires_the_old_object() {
     let update = ["-f", "p.yaml", "--request", "six.yaml", "--operation", "update"];
     let without = run(&files, &update);
     assert_eq!(without.code, Some(2));
-    assert!(without.err.contains("no object before the update of Deployment \"web\""), "{}", without.err);
+    assert!(without.err.contains("there is no old object for the UPDATE of Deployment \"web\""), "{}", without.err);
     let with = run(&files, &[&update[..], &["--old", "four.yaml"]].concat());
     assert_eq!(with.code, Some(1), "{}", with.err);
     assert!(with.out.starts_with("six.yaml: UPDATE deployments.apps default/web: denied\n"), "{}", with.out);
+}
+
+#[test]
+fn an_old_object_makes_the_request_an_update() {
+    let policy = POLICY.replace("object.spec.replicas <= variables.most", "oldObject.spec.replicas < 6");
+    let (four, six, other) = (deployment(4), deployment(6), deployment(5).replace("name: web", "name: other"));
+    let files = [("p.yaml", &*policy), ("four.yaml", &*four), ("six.yaml", &*six), ("other.yaml", &*other)];
+    let eval = |arguments: &[&str]| run(&files, &[&["-f", "p.yaml", "--request"], arguments].concat());
+    let updated = eval(&["four.yaml", "--old", "six.yaml"]);
+    assert_eq!(updated.code, Some(1), "{}", updated.err);
+    assert!(updated.out.starts_with("four.yaml: UPDATE deployments.apps default/web: denied\n"), "{}", updated.out);
+    // An old object that does not count would be a mistake without a word.
+    let unknown = eval(&["other.yaml", "--old", "six.yaml", "--operation", "DELETE"]);
+    assert_eq!(unknown.code, Some(2));
+    assert!(unknown.err.contains("no old object for the DELETE of Deployment \"other\""), "{}", unknown.err);
+    let created = eval(&["four.yaml", "--old", "six.yaml", "--operation", "CREATE"]);
+    assert_eq!(created.code, Some(2));
+    assert!(created.err.contains("--operation CREATE has no old object"), "{}", created.err);
+}
+
+#[test]
+fn a_policy_without_a_binding_is_reported() {
+    let unbound = POLICY.replace("policyName: replicas", "policyName: replicass");
+    let run = run(&[("p.yaml", &*unbound), ("six.yaml", &*deployment(6))], &["-f", "p.yaml", "--request", "six.yaml"]);
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    assert!(
+        run.err.contains(
+            "note: ValidatingAdmissionPolicy replicas has no binding in the files, so it is never evaluated: add a \
+             ValidatingAdmissionPolicyBinding\n"
+        ),
+        "{}",
+        run.err
+    );
+    assert_eq!(run.out, "six.yaml: CREATE deployments.apps default/web: allowed\n  no policy matches this request\n");
+}
+
+#[test]
+fn a_request_without_a_matching_policy_is_reported() {
+    let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: a, image: b}]}\n";
+    let files = [("p.yaml", POLICY), ("pod.yaml", pod), ("four.yaml", &*deployment(4))];
+    let pod = run(&files, &["-f", "p.yaml", "--request", "pod.yaml"]);
+    assert_eq!(pod.code, Some(0), "{}", pod.err);
+    assert!(
+        pod.out.starts_with("pod.yaml: CREATE pods default/p: allowed\n  no policy matches this request\n"),
+        "{}",
+        pod.out
+    );
+    let both = run(&files, &["-f", "p.yaml", "--request", "pod.yaml", "four.yaml", "-o", "json"]);
+    let answers: Json = serde_json::from_str(&both.out).unwrap();
+    let by = |binding| json!({"kind": "ValidatingAdmissionPolicy", "policy": "replicas", "binding": binding});
+    assert_eq!(answers[0]["matched"], json!([]));
+    assert_eq!(answers[1]["matched"], json!([by("everywhere"), by("warning")]));
+    let off = run(
+        &files,
+        &["-f", "p.yaml", "--request", "four.yaml", "--disable-admission-plugins=ValidatingAdmissionPolicy"],
+    );
+    assert!(off.out.ends_with(": allowed\n  no policy matches this request\n"), "{}", off.out);
+}
+
+#[test]
+fn eval_without_files_asks_only_the_api_server() {
+    let (good, bad) = (deployment(1), deployment(1).replace("name: a, image: b", "name: A, image: b"));
+    let files = [("good.yaml", &*good), ("bad.yaml", &*bad)];
+    let good = run(&files, &["--request", "good.yaml"]);
+    assert_eq!(
+        (good.code, &*good.out, &*good.err),
+        (
+            Some(0),
+            "good.yaml: CREATE deployments.apps default/web: allowed\n  no policies: only the API server's own checks\n",
+            ""
+        )
+    );
+    let bad = run(&files, &["--request", "bad.yaml"]);
+    assert_eq!(bad.code, Some(1), "{}", bad.err);
+    assert!(bad.out.contains("spec.template.spec.containers[0].name: Invalid value: \"A\""), "{}", bad.out);
+}
+
+#[test]
+fn directories_are_read_and_kustomizations_skipped() {
+    let directory = directory(&[("six.yaml", deployment(6))]);
+    let write = |name: &str, text: &str| {
+        let path = directory.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    write("policies/p.yaml", POLICY);
+    write("policies/kustomization.yaml", "resources: [p.yaml]\n");
+    write("policies/sub/kustomization.yaml", "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\n");
+    write("requests/four.yaml", &deployment(4));
+    write("requests/kustomization.yaml", "kind: Kustomization\napiVersion: kustomize.config.k8s.io/v1beta1\n");
+    let eval = |arguments: &[&str]| run_in(directory.path(), &[&["eval"], arguments].concat(), "");
+    let read = eval(&["-f", "policies", "--request", "requests", "six.yaml"]);
+    assert_eq!(read.code, Some(1), "{}", read.err);
+    assert!(read.out.contains("requests/four.yaml: CREATE deployments.apps default/web: allowed"), "{}", read.out);
+    assert!(read.out.contains("six.yaml: CREATE deployments.apps default/web: denied"), "{}", read.out);
+    assert_eq!(
+        read.err,
+        "note: policies: skipped what is of no known kind: 1 Kustomization, 1 Unknown, 1 without kind\n\
+         note: requests/kustomization.yaml: ignored what is not a Kubernetes object: 1 Kustomization\n"
+    );
+    // The old object, too.
+    let updated = eval(&["-f", "policies", "--request", "six.yaml", "--old", "requests"]);
+    assert!(updated.out.starts_with("six.yaml: UPDATE deployments.apps default/web: denied\n"), "{}", updated.out);
 }
 
 #[test]

@@ -138,3 +138,36 @@ fn completions_and_man_pages_are_generated() {
     let page = fs::read_to_string(at.path().join("palisade-lint.1")).unwrap();
     assert!(page.contains("fail\\-on"), "{page}");
 }
+
+#[test]
+fn defaults_of_lint_are_in_the_file_of_defaults() {
+    let at = tempfile::tempdir().unwrap();
+    let lint = |file: &str, more: &[&str]| {
+        fs::write(at.path().join(".palisade.yaml"), file).unwrap();
+        run_in(at.path(), &[&["lint", "-"], more].concat(), example("blocks_finalizers.bad"))
+    };
+    for (file, more, code) in [
+        ("", &[][..], 0),
+        ("lint: {failOn: warning}", &[], 1),
+        ("lint: {failOn: warning}", &["--fail-on", "error"], 0),
+        ("lint: {failOn: warning, allow: [blocks-finalizers]}", &[], 0),
+        ("lint: {deny: [blocks-finalizers]}", &[], 1),
+        ("lint: {deny: [blocks-finalizers]}", &["--allow", "blocks-finalizers"], 0),
+        // Those of check do not concern lint.
+        ("profiles: [p.yaml]\nfailOn: warning", &[], 0),
+    ] {
+        let run = lint(file, more);
+        assert_eq!(run.code, Some(code), "{file} {more:?}: {}{}", run.out, run.err);
+    }
+    let json = lint("output: [json]", &[]);
+    assert!(json.out.starts_with("{\n"), "{}", json.out);
+    for (file, expected) in [
+        ("lint: {allow: [block-finalizers]}", "lint.allow[0]: no rule has the id \"block-finalizers\""),
+        ("lint: {failOn: warn}", "lint.failOn: unknown value \"warn\""),
+        ("lint: {ignore: [x]}", "unknown field \"ignore\""),
+    ] {
+        let run = lint(file, &[]);
+        let place = run.err.contains(".palisade.yaml:1:");
+        assert!(run.code == Some(2) && run.err.contains(expected) && place, "{file}: {}", run.err);
+    }
+}

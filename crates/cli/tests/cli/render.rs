@@ -307,7 +307,7 @@ fn render_without_usable_input_exits_with_code_2() {
     could_not_run(&run(&[("p.yaml", b"")], &["render", "p.yaml"]), "p.yaml: no ToolSecurityProfile found");
     could_not_run(&run(&[("p.yaml", b"kind: Pod\n")], &["render", "p.yaml"]), "1 Pod");
     could_not_run(&run(&[], &["render", "missing.yaml"]), "missing.yaml: No such file");
-    could_not_run(&run(&[], &["render", "."]), ".: ");
+    could_not_run(&run(&[], &["render", "."]), "there is no YAML or JSON file in the directory");
     could_not_run(&run(&[("p.yaml", b"a: \xff\n")], &["render", "p.yaml"]), "not UTF-8 text, from byte 3 on");
     could_not_run(&run(&[], &["render", TOOLFORGE, "--kube-version", "1.32"]), "supported are 1.33 to 1.37");
     could_not_run(&run(&[], &["render", TOOLFORGE, "--kube-version", "new"]), "supported are 1.33 to 1.37");
@@ -381,4 +381,26 @@ fn closed_stdout_is_not_an_error() {
     drop(child.stdout.take());
     let output = child.wait_with_output().unwrap();
     assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]));
+}
+
+#[test]
+fn directories_are_read_or_refused_in_words() {
+    let pod = b"apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: a, image: b}]}\n";
+    let profile = std::fs::read(TOOLFORGE).unwrap();
+    let directory = directory(&[("d.profile", &*profile), ("d.pod", pod)]);
+    let at = |name: &str| directory.path().join(name);
+    std::fs::create_dir(at("d")).unwrap();
+    std::fs::rename(at("d.profile"), at("d/profile.yaml")).unwrap();
+    std::fs::rename(at("d.pod"), at("d/pod.yaml")).unwrap();
+    for (arguments, expected) in [
+        (&["render", "d"][..], "kind: ValidatingAdmissionPolicy"),
+        (&["render", "d", "--pod", "d"], "kind: Pod"),
+        (&["explain", "--profile", "d", "--pod", "d"], "pod \"p\""),
+        (&["render", "d", "--namespaces", "d"], "d: is a directory: name a file in it"),
+        (&["explain", "--profile", "d", "--pod", "d", "--namespace", "d"], "d: is a directory: name a file in it"),
+    ] {
+        let run = run_in(directory.path(), arguments, "");
+        let text = format!("{}{}", run.out, run.err);
+        assert!(text.contains(expected) && !text.contains("os error"), "{arguments:?}: {text}");
+    }
 }

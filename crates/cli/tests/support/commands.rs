@@ -143,7 +143,14 @@ cases:
   object: pod.yaml
   expect: {verdict: deny, message: no bad}
   variants:
-  - {name: another, set: {metadata.name: good}, unset: [spec.hostPID], patch: {spec: {hostIPC: false}}, expect: allow}
+  - name: another
+    set: {metadata.name: good}
+    unset: [spec.hostPID]
+    patch: {spec: {hostIPC: false}}
+    expect: {verdict: allow, assert: object.metadata.name == 'good', objectContains: {spec: {containers: [{name: app}]}}}
+- name: a limit
+  object: {apiVersion: example.org/v1, kind: Limit, metadata: {name: z}, spec: {a: 0}}
+  expect: {verdict: invalid, field: spec, messageContains: failed rule}
 - {name: gone, operation: DELETE, old: {file: pod.yaml, kind: Pod}, expect: allow}
 ";
 
@@ -208,7 +215,7 @@ const L: (&str, &str) = ("lease", LEASE);
 const S: (&str, &str) = ("suite", SUITE);
 
 /// All of them.
-pub const COMMANDS: [Command; 25] = [
+pub const COMMANDS: [Command; 26] = [
     Command { line: "render {profile}", inputs: &[P] },
     Command { line: "render {profile} --namespaces {namespace} --kube-version 1.33 -o json", inputs: &[P, N] },
     Command { line: "render {profile} --namespaces {namespace} --pod {pod} -o diff", inputs: &[P, N, O] },
@@ -227,6 +234,7 @@ pub const COMMANDS: [Command; 25] = [
         line: "eval -f {profile} {namespace} --operation delete --request {pod} --namespace tool-a",
         inputs: &[P, N, O],
     },
+    Command { line: "eval --request {pod} -o json", inputs: &[O] },
     Command { line: "eval -f {policy} --kube-version 1.33 --request {review}", inputs: &[V, ("review", REVIEW)] },
     Command {
         line: "check --profile {profile} --namespaces {namespace} --config {config} {pod} {lease} -o human -o sarif={directory}/c.sarif",

@@ -14,8 +14,8 @@ pub(super) static RULE: Rule = Rule {
     category: Category::Rejected,
     title: "The API server refuses it",
     why: "\
-The API server would not create this policy, binding, definition or object of parameters. What is said is its own text; the caret shows the
-place in the expression or the field. Mend it: nothing else of the object counts until then.",
+The API server rejects this policy, binding, registration of webhooks, definition or object of parameters. The message is its own
+text; the caret shows the place in the expression or the field. Fix this first: other findings on the object may change.",
     bad: include_str!("api_server_rejects.bad.yaml"),
     good: include_str!("api_server_rejects.good.yaml"),
 };
@@ -29,7 +29,7 @@ pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
         let later = Later::of(cluster, item, &status.causes);
         for cause in status.causes.iter().filter(|cause| later.accepts(cause).is_none()) {
             let (position, text) = position(item, cause);
-            found.add_at(item, &cause.field, position, format!("{}: {text}", cause.field), None);
+            found.add_at(item, &cause.field, position, format!("{}: {text}", cause.field), cause.help.as_deref());
         }
     }
 }

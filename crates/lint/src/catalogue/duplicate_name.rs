@@ -1,6 +1,6 @@
 //! Two objects of one name.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeMap, sync::Arc};
 
 use palisade_manifest::Severity;
 
@@ -18,14 +18,26 @@ Two objects of these files have the same kind and name, and so are one in the cl
 };
 
 pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
-    let mut seen = BTreeSet::new();
+    let mut seen = BTreeMap::new();
     let said = cluster.said.iter().map(|(item, _)| item);
     for item in said.chain(&cluster.others) {
         let group = item.api_version().split_once('/').map_or("", |(group, _)| group).to_owned();
         let namespace = item.json["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
-        let unnamed = item.name().is_empty();
-        if !unnamed && !seen.insert((group, item.kind.clone(), namespace, item.name().to_owned())) {
-            found.add(item, "metadata.name", format!("a second {} with the name {:?}", item.kind, item.name()));
+        if item.name().is_empty() {
+            continue;
+        }
+        let key = (group, item.kind.clone(), namespace, item.name().to_owned());
+        let first = *seen.entry(key).or_insert(item.object);
+        if !std::ptr::eq(first, item.object) {
+            let (line, _) = first.source.position(first.place("metadata.name").start);
+            let file = if Arc::ptr_eq(first.source, item.object.source) {
+                String::new()
+            } else {
+                format!("{}, ", first.source.name())
+            };
+            let (kind, name) = (&item.kind, item.name());
+            let message = format!("a second {kind} with the name {name:?}; the first one is in {file}line {line}");
+            found.add(item, "metadata.name", message);
         }
     }
 }

@@ -5,6 +5,7 @@ mod api_server_rejects;
 mod binding_without_policy;
 mod blocks_finalizers;
 mod core_param_kind;
+mod crashes_controller_manager;
 mod creation_warning;
 mod deny_on_missing_params;
 mod duplicate_name;
@@ -14,6 +15,7 @@ mod matches_kube_system;
 mod matches_leases;
 mod matches_nodes;
 mod missing_subresource;
+mod mutation_type;
 mod near_cost_limit;
 mod never_reached;
 mod newer_function;
@@ -23,11 +25,13 @@ mod null_object;
 mod param_ref_ignored;
 mod params_missing_field;
 mod params_not_bound;
+mod pods_not_matched;
 mod policy_per_namespace;
 mod policy_without_binding;
 mod selector_params_fan_out;
 mod too_many_authorizer_checks;
 mod type_check;
+mod types_not_checked;
 mod unguarded_optional_field;
 mod unknown_field;
 mod unknown_lint_id;
@@ -53,6 +57,9 @@ static OWN: &[(&Rule, Check)] = &[
     (&unknown_field::RULE, unknown_field::check),
     (&no_verdict::RULE, no_verdict::check),
     (&type_check::RULE, type_check::check),
+    (&mutation_type::RULE, mutation_type::check),
+    (&types_not_checked::RULE, types_not_checked::check),
+    (&crashes_controller_manager::RULE, crashes_controller_manager::check),
     (&creation_warning::RULE, creation_warning::check),
     (&fail_unscoped::RULE, fail_unscoped::check),
     (&matches_kube_system::RULE, matches_kube_system::check),
@@ -61,6 +68,7 @@ static OWN: &[(&Rule, Check)] = &[
     (&blocks_finalizers::RULE, blocks_finalizers::check),
     (&null_object::RULE, null_object::check),
     (&missing_subresource::RULE, missing_subresource::check),
+    (&pods_not_matched::RULE, pods_not_matched::check),
     (&unguarded_optional_field::RULE, unguarded_optional_field::check),
     (&near_cost_limit::RULE, near_cost_limit::check),
     (&too_many_authorizer_checks::RULE, too_many_authorizer_checks::check),

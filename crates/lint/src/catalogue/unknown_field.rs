@@ -24,7 +24,7 @@ a warning, and the field is dropped: what it was to do is not done.",
 };
 
 pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
-    for (item, _) in cluster.said.iter().filter(|(item, _)| item.kind.contains("AdmissionPolicy")) {
+    for (item, _) in cluster.said.iter().filter(|(item, _)| !item.is_definition()) {
         let kind = Kind::parse(&format!("{}/{}", item.api_version(), item.kind));
         let base = || Environment::kubernetes(cluster.minor, Mode::Stored);
         let declared = kind.and_then(|kind| cluster.schemas.declare(base(), &kind));

@@ -97,6 +97,7 @@ fn draft(
         minor: loader.server.minor,
         asked: Question::Fields(Box::new(asked)),
         expect: ExpectFields { verdict, policy: Some(policy.name().to_owned()), ..ExpectFields::default() },
+        assertions: Vec::new(),
         extra: vec![binding(policy, param, members)?],
         open: Some(open(policy)),
     })
@@ -142,7 +143,7 @@ fn open(policy: &Member) -> Json {
 
 /// A binding of the policy to the parameters of a case.
 fn binding(policy: &Member, param: &Json, members: &[Member]) -> Result<Json, String> {
-    let mut binding = crate::cluster::generated_binding(policy.name());
+    let mut binding = crate::cluster::generated_binding(policy);
     let kind = text(&policy.object, "/spec/paramKind/kind");
     if kind.is_empty() {
         return Ok(binding);

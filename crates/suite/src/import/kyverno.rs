@@ -190,6 +190,7 @@ fn results(
                 minor: loader.server.minor,
                 asked: Question::Fields(Box::new(asked)),
                 expect: ExpectFields { verdict, policy: Some(policy.to_owned()), ..ExpectFields::default() },
+                assertions: Vec::new(),
                 extra: vec![],
                 open: None,
             });

@@ -24,8 +24,8 @@ struct Edit {
 }
 
 impl Baseline<'_> {
-    /// The mutants of the suite: those of all validations, match conditions, variables and mutations of its policies
-    /// and of the custom checks of its profiles, and those of messages and reasons. Audit annotations have none, and
+    /// The mutants of the suite: those of all validations, match conditions, variables and mutations of its policies,
+    /// of the rules of its definitions and of the custom checks of its profiles, and those of messages and reasons. Audit annotations have none, and
     /// neither has the rest of a profile.
     pub fn mutants(&self) -> Vec<Mutant> {
         let mut found = Vec::new();
@@ -33,10 +33,27 @@ impl Baseline<'_> {
             self.of_expressions(policy, &mut found);
             of_messages(policy, &mut found);
         }
+        for definition in self.suite.definitions() {
+            self.of_rules(definition, &mut found);
+        }
         for source in self.suite.sources.iter() {
             of_source(source, &mut found);
         }
         found
+    }
+
+    /// Mutants of the rules of a definition.
+    fn of_rules(&self, definition: &Member, found: &mut Vec<Mutant>) {
+        let Some(cluster) = self.suite.clusters.first() else { return };
+        let locator = Locator::new(&definition.origin);
+        for rule in cluster.rules().into_iter().filter(|rule| rule.definition == definition.name()) {
+            for edit in edits(rule.source) {
+                let place = locator.text(&rule.path, edit.line, edit.column);
+                let (name, pointers) = (definition.name().to_owned(), rule.pointers.clone());
+                let change = Change::Definition { name, pointers, source: edit.text.clone() };
+                found.push(edit.mutant(place, definition.name(), &rule.path, false, vec![change]));
+            }
+        }
     }
 
     fn of_expressions(&self, policy: &Member, found: &mut Vec<Mutant>) {
@@ -73,7 +90,7 @@ fn of_policy(policy: &Member, path: &str, noticed_by: &str, of_message: bool, ed
     let locator = Locator::new(&policy.origin);
     let mutant = |edit: Edit| {
         let place = locator.text(&format!("spec.{path}"), edit.line, edit.column);
-        let change = Change {
+        let change = Change::Policy {
             kind: policy.policy_kind(),
             policy: policy.name().to_owned(),
             path: path.to_owned(),
@@ -96,7 +113,7 @@ fn of_source(source: &Source, found: &mut Vec<Mutant>) {
             TextKind::Message => vec![whole(&text, OTHER_MESSAGE)],
         };
         for edit in edits {
-            let change = |Replaced { policy, path, source }: Replaced| Change {
+            let change = |Replaced { policy, path, source }: Replaced| Change::Policy {
                 kind: PolicyKind::Validating,
                 policy,
                 noticed_by: path.clone(),

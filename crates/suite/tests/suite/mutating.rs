@@ -1,11 +1,11 @@
 //! MutatingAdmissionPolicies: what of them is covered, and which mistakes in them are noticed.
 
 use palisade_suite::{
-    Suite, coverage,
+    Status, Suite, coverage,
     mutate::{Baseline, Fate},
 };
 
-use super::{assert_passes, load, missing};
+use super::{assert_passes, load, missing, run, try_load};
 
 const POLICY: &str = "\
 apiVersion: admissionregistration.k8s.io/v1
@@ -156,4 +156,70 @@ spec: {policyName: labelled, validationActions: [Deny]}
     // The label that the selector wants is one that the other policy sets.
     let filled = measured(MORE);
     assert_eq!(filled, ["validations[0].expression never fails"]);
+}
+
+#[test]
+fn mutated_object_is_compared_in_part() {
+    const POD: &str = "\
+apiVersion: test.toolsecurity.dev/v1alpha1
+kind: PolicyTest
+generateBindings: true
+policies:
+- apiVersion: admissionregistration.k8s.io/v1
+  kind: MutatingAdmissionPolicy
+  metadata: {name: volumes}
+  spec:
+    reinvocationPolicy: Never
+    matchConstraints: {resourceRules: [{apiGroups: [''], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [pods]}]}
+    mutations:
+    - patchType: ApplyConfiguration
+      applyConfiguration:
+        expression: \"Object{spec: Object.spec{volumes: [Object.spec.volumes{name: 'home', emptyDir: Object.spec.volumes.emptyDir{}}]}}\"
+cases:
+- name: a pod
+  object: {apiVersion: v1, kind: Pod, metadata: {name: x}, spec: {containers: [{name: a, image: b}]}}
+";
+    let with = |expect: &str| load(&format!("{POD}  expect: {{verdict: allow, {expect}}}\n"), &[]);
+    for expect in [
+        "objectContains: {spec: {volumes: [{name: home}], containers: [{image: b}]}}",
+        "assert: \"object.spec.volumes.exists(v, v.name == 'home') && oldObject == null\"",
+        "assert: [object.metadata.name == 'x', size(object.spec.volumes) > 1]",
+    ] {
+        let suite = with(expect);
+        assert_passes(&suite);
+        assert!(suite.notes.is_empty(), "{:?}", suite.notes);
+    }
+    for (expect, expected) in [
+        ("objectContains: {spec: {volumes: [{name: tools}]}}", "object.spec.volumes[0]: expected {\"name\":\"tools\"}"),
+        ("assert: size(object.spec.volumes) > 2", "assert size(object.spec.volumes) > 2: expected true, got false"),
+        ("assert: object.spec.none == 1", "assert object.spec.none == 1: expected true, got error: no such key: none"),
+    ] {
+        let Some((_, Status::Failed(found))) = run(&with(expect)).pop() else { panic!("{expect} passes") };
+        let text = format!("{}: expected {}, got {}", found[0].what, found[0].expected, found[0].got);
+        assert!(text.starts_with(expected), "{text}");
+    }
+    let wrong = format!("{POD}  expect: {{verdict: allow, assert: [object.x, objct.y == 1]}}\n");
+    let problems = try_load("a.test.yaml", &wrong, &[]).err().unwrap();
+    let messages: Vec<_> = problems.iter().map(|problem| problem.message().to_owned()).collect();
+    assert_eq!(
+        messages,
+        [
+            "cases[0].expect.assert[0]: must evaluate to bool but got dyn",
+            "cases[0].expect.assert[1]: undeclared reference to 'objct' (in container '')"
+        ]
+    );
+}
+
+#[test]
+fn policy_of_each_kind_needs_a_binding_of_that_kind() {
+    let binding = "{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicyBinding, metadata: {name: all}, \
+                   spec: {policyName: labelled, validationActions: [Deny]}}";
+    let policy = POLICY.split("---").next().unwrap();
+    let cases = CASES.replace("[policy.yaml]", &format!("[policy.yaml, {binding}]"));
+    let suite = load(&cases, &[("policy.yaml", policy)]);
+    assert!(
+        suite.notes[0].contains("MutatingAdmissionPolicy labelled has no binding in this suite"),
+        "{:?}",
+        suite.notes
+    );
 }

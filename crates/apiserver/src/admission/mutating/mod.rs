@@ -3,6 +3,7 @@
 
 mod json_patch;
 mod merge;
+mod misfit;
 mod patch;
 mod schema;
 mod value;
@@ -29,6 +30,8 @@ use super::{
     webhook::Webhooks,
 };
 use crate::objects::Sent;
+
+pub use misfit::{Misfit, MisfitCause, misfits};
 
 /// Why a mutation leaves the object as it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -351,5 +354,6 @@ fn error(policy: &Policy, binding: Option<&Binding>, said: &str, reason: &str) -
         said: said.to_owned(),
         reason: reason.to_owned(),
         code: 403,
+        causes: Vec::new(),
     })
 }

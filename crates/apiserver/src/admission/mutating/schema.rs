@@ -99,6 +99,11 @@ impl<'s> MapType<'s> {
         Some(TypeRef::Schema(self.properties?.get(name)?, self.preserve, None))
     }
 
+    /// The fields that the schema declares.
+    pub fn names(&self) -> impl Iterator<Item = &'s str> + use<'s> {
+        self.properties.into_iter().flat_map(serde_json::Map::keys).map(String::as_str)
+    }
+
     /// The default of a field.
     pub fn default(&self, name: &str) -> Option<&'s Json> {
         self.properties?.get(name)?.get("default").filter(|default| !default.is_null())

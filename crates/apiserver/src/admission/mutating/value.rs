@@ -20,7 +20,7 @@ pub(super) enum NoJson {
 }
 
 /// The largest number that JSON has for sure. cel-go writes larger ones as texts.
-const MAX_SAFE: u64 = (1 << 53) - 1;
+pub(super) const MAX_SAFE: u64 = (1 << 53) - 1;
 
 /// The value of an operation of a JSON patch.
 pub(super) fn to_json(value: &Value<'_>, minor: Minor) -> Result<Json, NoJson> {

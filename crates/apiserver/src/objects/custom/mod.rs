@@ -1,6 +1,7 @@
 //! Kinds of CustomResourceDefinitions (`k8s.io/apiextensions-apiserver`): pruned and completed by their schemas.
 
 mod correlation;
+mod inspect;
 mod judge;
 mod prune;
 mod rules;
@@ -14,6 +15,7 @@ use serde_json::{Map, Value};
 
 use crate::validation::{Checking, ErrorType, FieldError, meta, names, shown};
 
+pub use inspect::InspectedRule;
 use rules::Rules;
 
 use super::{
@@ -27,6 +29,8 @@ use super::{
 /// A CustomResourceDefinition.
 #[derive(Debug)]
 pub(super) struct Custom {
+    /// The name of the definition.
+    name: String,
     pub group: String,
     pub plural: String,
     /// By version; where there is none, nothing is pruned.
@@ -37,11 +41,15 @@ pub(super) struct Custom {
     rules: BTreeMap<String, OnceLock<Rules>>,
     /// `spec.preserveUnknownFields`, of old definitions only.
     preserves: bool,
+    /// The versions with a schema, each with its index in the definition.
+    versions: Vec<(usize, String)>,
+    /// Whether rules remember what their parts came to.
+    watches: bool,
 }
 
 impl Custom {
     /// Also the resources, one for each version that is served.
-    pub(super) fn new(crd: &Value) -> Result<(Self, Vec<Resource>), Unserved> {
+    pub(super) fn new(crd: &Value, watches: bool) -> Result<(Self, Vec<Resource>), Unserved> {
         let name = crd["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         let lacks = |field: &str| Unserved { name: name.clone(), problem: format!("{field}: Required value") };
         let text = |pointer: &str| crd.pointer(pointer).and_then(Value::as_str).filter(|text| !text.is_empty());
@@ -51,7 +59,7 @@ impl Custom {
         let scope = text("/spec/scope").ok_or_else(|| lacks("spec.scope"))?;
         let versions = crd.pointer("/spec/versions").and_then(Value::as_array).ok_or_else(|| lacks("spec.versions"))?;
         let mut resources = Vec::new();
-        let (mut schemas, mut scales) = (BTreeMap::new(), BTreeMap::new());
+        let (mut schemas, mut scales, mut indexed) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
         for (i, version) in versions.iter().enumerate() {
             let name = version["name"].as_str().ok_or_else(|| lacks(&format!("spec.versions[{i}].name")))?;
             if version["served"] != true {
@@ -59,6 +67,7 @@ impl Custom {
             }
             if let Some(schema) = version.pointer("/schema/openAPIV3Schema") {
                 schemas.insert(name.to_owned(), schema.clone());
+                indexed.push((i, name.to_owned()));
             }
             if let Some(scale) = version.pointer("/subresources/scale") {
                 scales.insert(name.to_owned(), scale.clone());
@@ -78,12 +87,15 @@ impl Custom {
             });
         }
         let custom = Self {
+            name: name.clone(),
             group: group.to_owned(),
             plural: plural.to_owned(),
             rules: schemas.keys().map(|version| (version.clone(), OnceLock::new())).collect(),
             schemas,
             scales,
             preserves: crd.pointer("/spec/preserveUnknownFields") == Some(&Value::Bool(true)),
+            versions: indexed,
+            watches,
         };
         Ok((custom, resources))
     }
@@ -130,7 +142,7 @@ impl Custom {
     }
 
     fn rules(&self, version: &str, minor: Minor) -> Option<&Rules> {
-        Some(self.rules.get(version)?.get_or_init(|| Rules::new(&self.schemas[version], minor)))
+        Some(self.rules.get(version)?.get_or_init(|| Rules::new(&self.schemas[version], minor, self.watches)))
     }
 
     /// What rules warn of: mistakes in what an update left as it was.

@@ -48,19 +48,20 @@ pub(super) struct Rule {
 
 impl Rules {
     /// Compiles the rules of a schema, as those of a definition that is stored.
-    pub(super) fn new(schema: &Json, minor: Minor) -> Self {
-        Self::compile(schema, minor, true)
+    pub(super) fn new(schema: &Json, minor: Minor, watches: bool) -> Self {
+        Self::compile(schema, minor, true, watches)
     }
 
     /// Those of a part of a schema.
     pub(super) fn of_part(schema: &Json, minor: Minor) -> Self {
-        Self::compile(schema, minor, false)
+        Self::compile(schema, minor, false, false)
     }
 
-    fn compile(schema: &Json, minor: Minor, root: bool) -> Self {
+    fn compile(schema: &Json, minor: Minor, root: bool, watches: bool) -> Self {
         let mut rules = Self { schema: with_metadata(schema, root, minor), root: None, minor, unknown: None };
         if has_rules(schema) {
             let environment = Environment::kubernetes(minor, Mode::Stored);
+            let environment = if watches { environment.watching() } else { environment };
             let root = rules.node(schema, &rules.schema, &environment);
             match root {
                 Ok(root) => rules.root = root,
@@ -99,9 +100,34 @@ impl Rules {
         Ok((!is_empty || !node.properties.is_empty()).then_some(node))
     }
 
+    /// The rules that compile, each with the steps to it in the schema and its number among the rules there.
+    pub(super) fn all(&self) -> Vec<(Vec<String>, usize, &Rule)> {
+        let mut found = Vec::new();
+        if let Some(root) = &self.root {
+            root.all(&mut Vec::new(), &mut found);
+        }
+        found
+    }
+
     /// Whether there are any.
     pub(super) fn are_there(&self) -> bool {
         self.root.is_some()
+    }
+}
+
+impl Node {
+    fn all<'n>(&'n self, steps: &mut Vec<String>, found: &mut Vec<(Vec<String>, usize, &'n Rule)>) {
+        let compiled = |(_, rule): &(usize, &Rule)| matches!(rule.compiled, Some(Ok(_)));
+        found.extend(self.rules.iter().enumerate().filter(compiled).map(|(index, rule)| (steps.clone(), index, rule)));
+        let named = self.properties.iter().map(|(name, node)| (vec!["properties", name.as_str()], node));
+        let inner = [("items", &self.items), ("additionalProperties", &self.values)];
+        let inner = inner.into_iter().filter_map(|(step, node)| Some((vec![step], node.as_deref()?)));
+        for (added, node) in named.chain(inner) {
+            let before = steps.len();
+            steps.extend(added.into_iter().map(str::to_owned));
+            node.all(steps, found);
+            steps.truncate(before);
+        }
     }
 }
 
