@@ -23,7 +23,7 @@ use crate::{
 /// The group of admission policies.
 const GROUP: &str = "admissionregistration.k8s.io";
 
-/// What the kinds of registrations of webhooks end with.
+/// The end of the kinds `ValidatingWebhookConfiguration` and `MutatingWebhookConfiguration`.
 const WEBHOOKS: &str = "WebhookConfiguration";
 
 /// The most bytes of a request (apiserver `MaxRequestBodyBytes`).

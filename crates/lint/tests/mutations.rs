@@ -1,4 +1,4 @@
-//! What `mutation-type` finds in mutating policies, and what it does not.
+//! The findings of `mutation-type`, and mutations without findings.
 #![allow(clippy::unwrap_used, reason = "all of this is tests")]
 
 use std::sync::Arc;

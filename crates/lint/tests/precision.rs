@@ -632,6 +632,17 @@ fn templates_without_pods_are_reported_where_a_pod_gains_something() {
         found(&[apps, pods], image),
         [format!("Info {at} pods and {of_apps} is checked, but not of cronjobs, jobs")]
     );
+    // A binding that only warns about pods does not make up for a missing one that denies.
+    let of = |name: &str, rule, actions: &str| {
+        let text = policy(&[rule], &validations(&[image]));
+        text.replace("name: example", &format!("name: {name}"))
+            .replace("policyName: example", &format!("policyName: {name}"))
+            .replace("[Deny]", actions)
+    };
+    for (actions, count) in [("[Deny]", 0), ("[Warn]", 1)] {
+        let text = format!("{}---\n{}", of("apps", apps, "[Deny]"), of("pods", pods, actions));
+        assert_eq!(findings(&text, "pods-not-matched", Minor::V1_36).len(), count, "{actions}: {text}");
+    }
     // All usual kinds; fields of workloads; objects that have no template; a policy for pods alone.
     assert_eq!(found(&[apps, batch, pods], image), Vec::<String>::new());
     assert_eq!(

@@ -1,4 +1,4 @@
-//! What `palisade check` does, from its arguments and `.palisade.yaml`.
+//! The options of `palisade check`, from its arguments and `.palisade.yaml`.
 
 use std::collections::BTreeMap;
 

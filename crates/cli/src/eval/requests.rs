@@ -1,5 +1,7 @@
 //! The requests.
 
+use std::path::Path;
+
 use clap::ValueEnum as _;
 use palisade_apiserver::admission::{Cluster, Operation, PolicyKind, Request, Review, User};
 use serde_json::Value as Json;
@@ -65,7 +67,7 @@ pub fn read(args: &EvalArgs, cluster: &Cluster) -> Result<Vec<Asked>, Failure> {
         let source = input::read(&path)?;
         let mut others = Vec::new();
         for object in input::objects(&source).map_err(|problem| Failure::CouldNotRun(vec![problem]))? {
-            if is_for_kustomize(&object) {
+            if is_for_kustomize(&path, &object) {
                 others.push(object.kind);
                 continue;
             }
@@ -85,10 +87,12 @@ pub fn read(args: &EvalArgs, cluster: &Cluster) -> Result<Vec<Asked>, Failure> {
     if problems.is_empty() { Ok(asked) } else { Err(Failure::CouldNotRun(problems)) }
 }
 
-/// Whether it is a kustomization.yaml, which need not have a kind: it is sent to no API server.
-fn is_for_kustomize(object: &Object<'_>) -> bool {
-    let (kind, group) = (&object.kind, object.api_version.split_once('/').map_or("", |(group, _)| group));
-    group == "kustomize.config.k8s.io" || (kind.is_empty() && object.api_version.is_empty())
+/// Whether the object is a kustomization, which no API server receives. Kustomize knows it by the name of its file, so that it
+/// need not have a kind. Any other object without a kind is a mistake.
+fn is_for_kustomize(path: &str, object: &Object<'_>) -> bool {
+    let group = object.api_version.split_once('/').map_or("", |(group, _)| group);
+    let named = || Path::new(path).file_stem().is_some_and(|name| name == "kustomization");
+    group == "kustomize.config.k8s.io" || (object.kind.is_empty() && object.api_version.is_empty() && named())
 }
 
 fn request(args: &EvalArgs, cluster: &Cluster, object: &Object<'_>, old: &[Json]) -> Result<(Request, bool), Problem> {

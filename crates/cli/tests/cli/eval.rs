@@ -223,6 +223,11 @@ fn directories_are_read_and_kustomizations_skipped() {
         "note: policies: skipped what is of no known kind: 1 Kustomization, 1 Unknown, 1 without kind\n\
          note: requests/kustomization.yaml: ignored what is not a Kubernetes object: 1 Kustomization\n"
     );
+    // A request without a kind is no kustomization.
+    write("nameless/pod.yaml", "metadata: {name: p}\nspec: {containers: [{name: a, image: b}]}\n");
+    let nameless = eval(&["-f", "policies", "--request", "requests", "nameless"]);
+    assert_eq!(nameless.code, Some(2), "{}{}", nameless.out, nameless.err);
+    assert!(nameless.err.contains("nameless/pod.yaml"), "{}", nameless.err);
     // The old object, too.
     let updated = eval(&["-f", "policies", "--request", "six.yaml", "--old", "requests"]);
     assert!(updated.out.starts_with("six.yaml: UPDATE deployments.apps default/web: denied\n"), "{}", updated.out);

@@ -14,8 +14,8 @@ pub(super) static RULE: Rule = Rule {
     why: "\
 kube-controller-manager checks the types of a ValidatingAdmissionPolicy against the schemas of the kinds that it matches.
 It panics on a schema with `additionalProperties: true`, and again after each restart
-([kubernetes#135145](https://github.com/kubernetes/kubernetes/issues/135145)). Kubernetes 1.36 and later patch releases of
-earlier minors have the fix. Write `x-kubernetes-preserve-unknown-fields: true` instead, or upgrade before you apply the policy.",
+([kubernetes#135145](https://github.com/kubernetes/kubernetes/issues/135145)). Kubernetes 1.36 has the fix; the issue
+names the patch releases of earlier minors that have it. Write `x-kubernetes-preserve-unknown-fields: true` instead, or upgrade before you apply the policy.",
     bad: include_str!("crashes_controller_manager.bad.yaml"),
     good: include_str!("crashes_controller_manager.good.yaml"),
 };

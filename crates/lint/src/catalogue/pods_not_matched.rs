@@ -18,7 +18,7 @@ pub(super) static RULE: Rule = Rule {
     category: Category::Dangerous,
     title: "Pod templates are checked, but not pods",
     why: "\
-The policy checks a security-relevant field of pod templates, but no policy in these files checks that field of pods. A user can
+The policy checks a security-relevant field of pod templates, but no policy in these files denies pods for that field. A user can
 bypass it with a pod, or with a workload of another kind. Match `pods`, too. Matching workloads then only makes the denial
 visible earlier.
 
@@ -66,8 +66,10 @@ const FIELDS: [&str; 22] = [
 ];
 
 pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
-    let on_pods: Vec<_> = cluster.policies.iter().filter(|policy| matches(policy, "", "pods")).collect();
-    for policy in cluster.policies.iter().filter(|policy| super::denies(cluster, policy)) {
+    // A policy that only warns about pods keeps no user from creating them.
+    let denying = || cluster.policies.iter().filter(|policy| super::denies(cluster, policy));
+    let on_pods: Vec<_> = denying().filter(|policy| matches(policy, "", "pods")).collect();
+    for policy in denying() {
         let (fields, of_template) = read(policy);
         let (judged, others): (Vec<_>, Vec<_>) =
             WORKLOADS.into_iter().partition(|(group, plural, _)| matches(policy, group, plural));

@@ -1,5 +1,5 @@
-//! What the expression of a mutation shows before any request: parts that the API server cannot apply to objects of a
-//! kind, by its schema. The API server itself finds them only when it evaluates the mutation.
+//! Finds the parts of a mutation's expression that the API server cannot apply to objects of a kind, by its schema. The API
+//! server itself reports them only when it evaluates the mutation.
 
 use std::collections::BTreeSet;
 

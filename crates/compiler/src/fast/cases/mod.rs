@@ -72,7 +72,7 @@ const NEVER: Test = Test::Const(false);
 const MOST_STEPS: usize = 400_000;
 /// How deep expressions and their cases may nest.
 const MOST_LEVELS: usize = 2_000;
-/// How many loops may nest: more would be beyond the budget, however few elements each list has.
+/// How many loops may nest. The time of the simplification grows with each of them.
 const MOST_LOOPS: usize = 8;
 
 /// The variable with the parameters.
