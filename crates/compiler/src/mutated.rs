@@ -27,7 +27,7 @@ use crate::{
 use read::{Owner, Place, Reader, Scope};
 
 /// The variable that is true if the profile's defaults apply to the pod.
-const TAKES_DEFAULTS: &str = "takesDefaults";
+pub(crate) const TAKES_DEFAULTS: &str = "takesDefaults";
 /// How the conditions of defaults name a template.
 const POD: PodNames = PodNames { spec: "variables.spec", annotations: "variables.annotations" };
 /// The name of an image in an expression about a redirected one.

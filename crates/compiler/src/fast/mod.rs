@@ -36,8 +36,9 @@ use crate::{
     Custom,
     expressions::Judging,
     fold::fold,
+    mutated::TAKES_DEFAULTS,
     tree,
-    tree::{TEMPLATE, balance, call, collect, ident, inlined, literal, mentions, node, select},
+    tree::{TEMPLATE, balance, call, collect, ident, inlined, literal, mentions, node, select, truth},
     updates::PodUpdates,
     writing::SYNTAX,
 };
@@ -72,7 +73,14 @@ pub(crate) fn match_condition(shape: Shape, judging: &Judging<'_>, variables: &[
         definitions.insert("template", ident(TEMPLATE));
         definitions.insert("spec", select(ident(TEMPLATE), "spec"));
     }
-    let (test, assumed) = WITHIN.into_iter().find_map(|within| complying(shape, judging, &definitions, within))?;
+    // Nearly all templates take the defaults. So the test asks once, instead of at each field with a default.
+    let takes_defaults = definitions.get(TAKES_DEFAULTS).cloned();
+    if takes_defaults.is_some() {
+        definitions.insert(TAKES_DEFAULTS, truth(true));
+    }
+    let (test, assumed) = WITHIN
+        .into_iter()
+        .find_map(|within| complying(shape, judging, &definitions, takes_defaults.as_ref(), within))?;
     let mut sufficient = test.node();
     if let Some(template) = template {
         // One binding, whatever reads it.
@@ -99,16 +107,22 @@ pub(crate) fn match_condition(shape: Shape, judging: &Judging<'_>, variables: &[
 }
 
 /// A test that holds only where no check finds anything, and what it assumes to be there; `None` if there is none within the
-/// budget.
+/// budget. The definitions assume that the condition `takes_defaults` is true, so the test demands it.
 fn complying(
     shape: Shape,
     judging: &Judging<'_>,
     definitions: &BTreeMap<&str, Node>,
+    takes_defaults: Option<&Node>,
     within: u64,
 ) -> Option<(Test, Vec<Node>)> {
-    let cases = Cases::new(definitions, shape, &["os", "hostUsers"], within);
+    // Whether an unset field gets its default may depend on `hostUsers`.
+    let ignored: &[&str] = if takes_defaults.is_some() { &["os"] } else { &["os", "hostUsers"] };
+    let cases = Cases::new(definitions, shape, ignored, within);
     let for_customs = Cases::new(definitions, shape, &[], within).of_users();
     let mut tests = Vec::new();
+    if let Some(condition) = takes_defaults {
+        tests.push(Cases::new(definitions, shape, &[], within).holds(condition, true, &Scope::default()));
+    }
     if let Some(bounds) = definitions.get("withinBounds") {
         tests.push(cases.holds(bounds, true, &Scope::default()));
     }

@@ -267,6 +267,10 @@ impl Cases<'_> {
 
     /// Whether a list has an element.
     pub(super) fn member(&self, what: &Node, list: &Node, wanted: bool, scope: &Scope) -> Test {
+        self.step(|| self.member_within(what, list, wanted, scope))
+    }
+
+    fn member_within(&self, what: &Node, list: &Node, wanted: bool, scope: &Scope) -> Test {
         if let Expr::List { elements, .. } = &list.expr {
             let elements: Vec<_> = elements.iter().collect();
             return self.value(what, scope, &mut |what| {
@@ -280,14 +284,22 @@ impl Cases<'_> {
                 })
             });
         }
-        if let Expr::Call { function, target: Some(target), args } = &list.expr
-            && (&**function, args.len()) == ("orValue", 1)
-        {
-            return self.value(target, scope, &mut |found| match found {
-                Known::Present(list) => self.member_of(what, scope, &list, wanted),
-                Known::Absent => self.member(what, &args[0], wanted, scope),
-                _ => NEVER,
-            });
+        if let Expr::Call { function, target, args } = &list.expr {
+            match (&**function, target, args.as_slice()) {
+                ("orValue", Some(target), [other]) => {
+                    return self.value(target, scope, &mut |found| match found {
+                        Known::Present(list) => self.member_of(what, scope, &list, wanted),
+                        Known::Absent => self.member(what, other, wanted, scope),
+                        _ => NEVER,
+                    });
+                }
+                ("_?_:_", None, [condition, yes, no]) => {
+                    let [yes, no] = [yes, no].map(|list| self.member(what, list, wanted, scope));
+                    return self.either(condition, scope, yes, no);
+                }
+                ("dyn", None, [list]) => return self.member(what, list, wanted, scope),
+                _ => {}
+            }
         }
         self.value(list, scope, &mut |list| self.member_of(what, scope, &list, wanted))
     }
