@@ -92,11 +92,13 @@ mod tests {
         let schemas = all().unwrap();
         let schema: Json =
             serde_json::from_str(&schemas.iter().find(|(path, _)| path.contains("profile")).unwrap().1).unwrap();
-        for example in ["examples/toolforge/profile.yaml", "examples/custom-checks/profile.yaml"] {
-            let text = fs::read_to_string(root().join(example)).unwrap();
+        for example in ["toolforge/profile.yaml", "toolforge/images.yaml", "custom-checks/profile.yaml"]
+            .map(|name| format!("examples/{name}"))
+        {
+            let text = fs::read_to_string(root().join(&example)).unwrap();
             let named = text.lines().find_map(|line| line.strip_prefix("# yaml-language-server: $schema="));
             let named = named.unwrap_or_default();
-            let schema_file = root().join(example).parent().unwrap().join(named);
+            let schema_file = root().join(&example).parent().unwrap().join(named);
             assert!(
                 schema_file.ends_with("docs/toolsecurityprofile.schema.json") && schema_file.is_file(),
                 "{example}: {named}"

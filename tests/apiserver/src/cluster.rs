@@ -291,12 +291,17 @@ impl Cluster {
         Ok(self.profiles().patch(name, &PatchParams::apply("tests").force(), &Patch::Apply(profile)).await?)
     }
 
-    /// Toolforge's profile from the examples, under the name of a test and for its namespaces only.
+    /// The checks of Toolforge's profile from the examples, under the name of a test and for its namespaces only. It
+    /// mutates nothing, so that a pod is judged as a test writes it, and only warns of workloads.
     pub fn toolforge_profile(test: &str) -> Result<Json> {
         let text = std::fs::read_to_string(root().join("examples/toolforge/profile.yaml"))?;
         let mut profile: Json = serde_saphyr::from_str(&text)?;
         profile["metadata"]["name"] = test.into();
         profile["spec"]["namespaceSelector"]["matchLabels"] = json!({"tenancy": test});
+        profile["spec"]["enforcement"] = json!({"pods": "Deny"});
+        if let Some(spec) = profile["spec"].as_object_mut() {
+            spec.remove("mutation");
+        }
         Ok(profile)
     }
 

@@ -44,6 +44,7 @@ mod stages;
 mod steering;
 mod stored;
 mod templates;
+mod toolforge;
 mod traces;
 mod trail;
 mod tutorial;
@@ -118,6 +119,8 @@ fn main() -> ExitCode {
         workloads::author_of_a_violating_workload_is_warned,
         workloads::a_request_matches_one_policy,
         templates::template_gets_the_verdict_of_the_pod_that_it_becomes,
+        toolforge::example_answers_what_a_tool_expects,
+        toolforge::tools_go_from_audit_to_deny,
         mutation::native_policy_mutates_like_the_patch,
         exemptions::named_users_and_groups_are_exempt_and_no_other_tenant,
         exemptions::exempt_pods_are_not_mutated_by_any_engine,

@@ -3,7 +3,7 @@
 use palisade_api::{ToolSecurityProfile, Values, catalogue, names};
 use palisade_compiler::{Bundle, Compiled};
 use palisade_objects::{json::Change as _, pod};
-use palisade_tests::{bare_pod, hostile_pod, root, tool_pod};
+use palisade_tests::{Cluster, bare_pod, hostile_pod, tool_pod};
 use serde_json::{Value as Json, json};
 
 use crate::{Only, Result};
@@ -297,9 +297,9 @@ fn arm(
     })
 }
 
+/// The checks of Toolforge's profile: mutation is an arm of its own.
 fn toolforge() -> Result<Json> {
-    let text = std::fs::read_to_string(root().join("examples/toolforge/profile.yaml"))?;
-    Ok(serde_saphyr::from_str(&text)?)
+    Cluster::toolforge_profile("tool")
 }
 
 fn level() -> Json {

@@ -1,0 +1,229 @@
+//! The example for Toolforge, asked about what their services make.
+
+use palisade_api::{RolloutPhase, RolloutStatus};
+use palisade_objects::workload::WORKLOADS;
+use palisade_tests::{Cluster, TestResult, Verdict, ensure, eventually, root};
+use serde::Deserialize;
+use serde_json::{Map, Value as Json, json};
+
+use crate::{history::palisade, rollout, workloads::path};
+
+const TEST: &str = "toolforge";
+const TOOLS_TEST: &str = "tools-rollout";
+const UID: i64 = 52_001;
+const TOOL: &str = "tool-weather";
+/// Namespaces of no tool: one of a user, and one of the platform.
+const OTHER: &str = "other";
+const PLATFORM: &str = "kube-public";
+
+/// A request, and the answer that it gets.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Case {
+    name: String,
+    #[serde(default = "tool")]
+    namespace: String,
+    /// An object from before the profile, which the request updates.
+    #[serde(default)]
+    earlier: Option<Json>,
+    /// A pod that complies, which the request updates.
+    #[serde(default)]
+    old: Option<Json>,
+    object: Json,
+    /// A part of the denial; none if the request is admitted.
+    #[serde(default)]
+    denied: Option<String>,
+    /// Fields of the admitted object, by their JSON pointers.
+    #[serde(default)]
+    is: Map<String, Json>,
+}
+
+fn tool() -> String {
+    TOOL.to_owned()
+}
+
+fn cases() -> TestResult<Vec<Case>> {
+    let text = std::fs::read_to_string(root().join("tests/apiserver/cases/toolforge.yaml"))?;
+    Ok(serde_saphyr::from_str(&text)?)
+}
+
+/// An example's profile, for the namespaces of this test.
+fn example(file: &str) -> TestResult<Json> {
+    let text = std::fs::read_to_string(root().join("examples/toolforge").join(file))?;
+    let mut profile: Json = serde_saphyr::from_str(&text)?;
+    let selector = &mut profile["spec"]["namespaceSelector"];
+    selector["matchLabels"]["test"] = TEST.into();
+    for expression in selector.get_mut("matchExpressions").and_then(Json::as_array_mut).into_iter().flatten() {
+        if expression["key"] == "kubernetes.io/metadata.name" {
+            let names = expression["values"].as_array_mut().ok_or("values")?;
+            names.iter_mut().for_each(|name| *name = namespace(name.as_str().unwrap_or_default()).into());
+        }
+    }
+    Ok(profile)
+}
+
+/// The namespace of this test that stands for one.
+fn namespace(name: &str) -> String {
+    if name == TOOL { name.to_owned() } else { format!("{TEST}-{name}") }
+}
+
+pub(crate) async fn example_answers_what_a_tool_expects(cluster: &mut Cluster) -> TestResult {
+    let cases = cases()?;
+    let uid = json!({"toolforge.org/uid": "52001"});
+    cluster.create_namespace(TOOL, &json!({"tenancy": "tool", "test": TEST}), &uid).await?;
+    for name in [OTHER, PLATFORM] {
+        cluster.create_namespace(&namespace(name), &json!({"test": TEST}), &json!({})).await?;
+    }
+    for case in &cases {
+        if let Some(earlier) = &case.earlier {
+            cluster.answer_to("POST", &collection(&namespace(&case.namespace), earlier)?, earlier).await?;
+        }
+    }
+    let profiles = [example("profile.yaml")?, example("images.yaml")?];
+    for profile in &profiles {
+        cluster.enforce(profile).await?;
+    }
+    for case in &cases {
+        if let Some(old) = &case.old {
+            let verdict = cluster.create_pod(&namespace(&case.namespace), old).await;
+            ensure!(verdict == Verdict::Admitted, "{}: {verdict:?}", case.name);
+        }
+    }
+    for case in &cases {
+        // Policies for workloads come into force a moment after those for pods.
+        eventually(&case.name, || async { answer(cluster, case).await }).await?;
+    }
+    println!("{} cases", cases.len());
+    for profile in &profiles {
+        cluster.delete_profile(profile["metadata"]["name"].as_str().unwrap_or_default()).await?;
+    }
+    Ok(())
+}
+
+/// The namespaces of a cluster of tools. One of them has a pod that runs as root, and one has no uid.
+const TOOLS: i64 = 20;
+const ROOT: i64 = 18;
+const WITHOUT_UID: i64 = 19;
+
+/// The objects of a tool that a web service and a scheduled job make.
+fn objects(case: &[Case], uid: i64) -> TestResult<Vec<Json>> {
+    let [webservice, _, job, ..] = case else { return Err("no cases".into()) };
+    let deployment = webservice.object.clone();
+    // As the admission before Palisade left it.
+    let mut pod = json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"},
+        "spec": deployment["spec"]["template"]["spec"].clone(),
+    });
+    pod["spec"]["securityContext"] = json!({
+        "runAsUser": uid, "runAsGroup": uid, "fsGroup": uid, "seccompProfile": {"type": "RuntimeDefault"},
+    });
+    pod["spec"]["containers"][0]["securityContext"] = json!({
+        "allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]}, "runAsNonRoot": true,
+    });
+    if uid == UID + ROOT {
+        pod["spec"]["containers"][0]["securityContext"]["runAsUser"] = 0.into();
+    }
+    let mut template = job.object["spec"]["template"].clone();
+    for context in [&["spec", "securityContext"][..], &["spec", "containers", "0", "securityContext"]] {
+        let pointer = format!("/{}", context.join("/"));
+        for (id, value) in template.pointer_mut(&pointer).and_then(Json::as_object_mut).into_iter().flatten() {
+            if ["runAsUser", "runAsGroup", "fsGroup"].contains(&id.as_str()) {
+                *value = uid.into();
+            }
+        }
+    }
+    let scheduled = json!({
+        "apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "daily"},
+        "spec": {"schedule": "0 4 * * *", "jobTemplate": {"spec": {"template": template}}},
+    });
+    Ok(vec![deployment, pod, scheduled])
+}
+
+/// A cluster of tools goes from Audit to Deny: all namespaces but the two that violate the profile.
+pub(crate) async fn tools_go_from_audit_to_deny(cluster: &mut Cluster) -> TestResult {
+    let cases = cases()?;
+    let name = |index: i64| format!("{TOOLS_TEST}-{index:02}");
+    for index in 0..TOOLS {
+        let (namespace, uid) = (name(index), UID + index);
+        if index == WITHOUT_UID {
+            cluster.create_namespace(&namespace, &json!({"tenancy": TOOLS_TEST}), &json!({})).await?;
+        } else {
+            cluster.create_tool(TOOLS_TEST, &namespace, uid).await?;
+        }
+        for object in objects(&cases, uid)? {
+            let collection = collection(&namespace, &object)?;
+            // A pod is refused until its namespace has a service account.
+            eventually("a tool's object", || cluster.answer_to("POST", &collection, &object)).await?;
+        }
+    }
+    let mut profile = example("profile.yaml")?;
+    profile["metadata"]["name"] = TOOLS_TEST.into();
+    profile["spec"]["namespaceSelector"]["matchLabels"] = json!({"tenancy": TOOLS_TEST});
+    let enforcement = |workloads: &str| json!({"pods": "Audit", "workloads": workloads, "namespaceStages": "ByLabel"});
+    let mut ready = Vec::new();
+    for workloads in ["Off", "Audit", "Warn"] {
+        profile["spec"]["enforcement"] = enforcement(workloads);
+        cluster.enforce_policies(&profile).await?;
+        let report = palisade(cluster, &["report", "--live", "-o", "json"]).await?;
+        let report: Json = serde_json::from_str(&report.out)?;
+        ready.push(of_report(&report));
+    }
+    ensure!(ready.iter().all(|found| *found == (18, 2)), "{ready:?}");
+
+    profile["spec"]["enforcement"] = enforcement("Audit");
+    profile["spec"]["rollout"] = json!({"waves": [{"percent": 100}]});
+    rollout::permit(cluster, "apply")?;
+    cluster.apply_profile(&profile).await?;
+    let complete = |status: &RolloutStatus| status.phase == RolloutPhase::Complete;
+    let status = rollout::wait_rollout(cluster, TOOLS_TEST, "complete", complete).await?;
+    ensure!((status.promoted, status.held, status.pending) == (TOOLS - 2, 2, 0), "{status:?}");
+    let held: Vec<_> = status.held_namespaces.iter().map(|held| held.name.clone()).collect();
+    ensure!(held == [name(ROOT), name(WITHOUT_UID)], "{status:?}");
+    let nginx = cases.iter().find(|case| case.name.starts_with("a Deployment")).ok_or("no case")?;
+    let verdict = cluster.dry_run_at(&cluster.admin, &collection(&name(0), &nginx.object)?, &nginx.object).await;
+    ensure!(verdict.denial().is_some(), "{verdict:?}");
+    rollout::permit(cluster, "delete")?;
+    cluster.delete_profile(TOOLS_TEST).await
+}
+
+/// How many namespaces of the test are ready, and how many are not.
+fn of_report(report: &Json) -> (usize, usize) {
+    let namespaces = report["namespaces"].as_array().into_iter().flatten();
+    let ready: Vec<_> = namespaces
+        .filter(|namespace| namespace["name"].as_str().is_some_and(|name| name.starts_with(TOOLS_TEST)))
+        .map(|namespace| namespace["readiness"] == "ready")
+        .collect();
+    let count = ready.iter().filter(|ready| **ready).count();
+    (count, ready.len() - count)
+}
+
+async fn answer(cluster: &Cluster, case: &Case) -> Result<(), String> {
+    let collection = collection(&namespace(&case.namespace), &case.object).map_err(|error| error.to_string())?;
+    let name = case.object["metadata"]["name"].as_str().unwrap_or_default();
+    let answer = if case.old.is_some() {
+        // As kubectl apply: the API server has set further fields of the pod, which cannot be removed.
+        let patch = json!({"spec": case.object["spec"]});
+        match cluster.strategic_patch_at(&format!("{collection}/{name}?dryRun=All"), &patch).await {
+            Verdict::Admitted => Ok(Json::Null),
+            Verdict::Denied(text) | Verdict::Refused(_, text) => Err(text),
+        }
+    } else if case.earlier.is_some() {
+        cluster.answer_to("PUT", &format!("{collection}/{name}?dryRun=All"), &case.object).await
+    } else {
+        cluster.answer_to("POST", &format!("{collection}?dryRun=All"), &case.object).await
+    };
+    match (&answer, &case.denied) {
+        (Err(text), Some(part)) if text.contains(part.as_str()) => Ok(()),
+        (Ok(object), None) if case.is.iter().all(|(pointer, value)| object.pointer(pointer) == Some(value)) => Ok(()),
+        _ => Err(format!("{answer:?}")),
+    }
+}
+
+/// The path of an object's kind in a namespace.
+fn collection(namespace: &str, object: &Json) -> TestResult<String> {
+    if object["kind"] == "Pod" {
+        return Ok(format!("/api/v1/namespaces/{namespace}/pods"));
+    }
+    let workload = WORKLOADS.iter().find(|workload| object["kind"] == workload.kind);
+    Ok(path(workload.ok_or("no such workload")?, namespace))
+}
