@@ -90,6 +90,15 @@ impl Stage {
     /// All, the strictest first.
     pub const ALL: [Self; 3] = [Self::Deny, Self::Warn, Self::Audit];
 
+    /// What happens to an object that violates the profile, as a predicate of the object.
+    pub fn consequence(self) -> &'static str {
+        match self {
+            Self::Deny => "is denied",
+            Self::Warn => "is admitted with a warning, and noted in the audit log",
+            Self::Audit => "is admitted, and noted in the audit log",
+        }
+    }
+
     /// Whether it admits less than the other.
     pub fn is_stricter_than(self, other: Self) -> bool {
         let rank = |stage| Self::ALL.iter().position(|one| *one == stage);

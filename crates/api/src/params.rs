@@ -26,7 +26,7 @@ use serde::{Deserialize, Serialize};
         name = "Problem",
         type_ = "string",
         json_path = ".spec.problem",
-        description = "Why pods are denied here, if they are."
+        description = "Why every pod in the namespace violates the profile, if so."
     ),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]

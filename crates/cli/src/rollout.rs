@@ -9,7 +9,7 @@ use kube::{
     api::{ListParams, Patch, PatchParams},
     core::ObjectMeta,
 };
-use palisade_api::{HELD_BY_VIOLATIONS, RolloutStatus, Stage, ToolSecurityProfile, names};
+use palisade_api::{HELD_BY_VIOLATIONS, RolloutPhase, RolloutStatus, Stage, ToolSecurityProfile, names};
 use palisade_process::lists;
 use serde_json::{Value as Json, json};
 
@@ -144,8 +144,9 @@ fn table(profile: &str, status: &RolloutStatus) -> String {
     let share = |width: i64| (status.promoted * width).checked_div(total).unwrap_or(width);
     let done = usize::try_from(share(i64::try_from(BAR).unwrap_or(0))).unwrap_or(0).min(BAR);
     let mut text = format!(
-        "{profile}: {}, wave {} of {}\n[{}{}] {} % of {total} namespaces: {} promoted, {} pending, {} held\n",
+        "{profile}: {}{}, wave {} of {}\n[{}{}] {} % of {total} namespaces: {} promoted, {} pending, {} held\n",
         status.phase,
+        if status.phase == RolloutPhase::Complete && status.held > 0 { " but for held namespaces" } else { "" },
         status.wave,
         status.waves,
         "#".repeat(done),

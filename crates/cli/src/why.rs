@@ -367,7 +367,8 @@ fn section(out: &mut String, profile: &OfProfile) {
         line("stage", &format!("pods {pods}, workloads {workloads} (from {from})"));
     }
     if !profile.problem.is_empty() {
-        line("DENIES ALL", &profile.problem);
+        let stage = profile.stage.as_ref().map_or(Stage::Deny, |stage| stage.pods);
+        line("every pod", &format!("{}: {}", stage.consequence(), profile.problem));
     }
     for OfParameter { name, value, from } in &profile.parameters {
         let value = value.as_ref().map_or_else(|| "no value".to_owned(), ToString::to_string);

@@ -119,6 +119,30 @@ pub fn with_missing(mut enforced: Condition, summary: &Summary) -> Condition {
     enforced
 }
 
+/// The message of Enforced with the stages of the namespaces that it is about: in which it holds, and how much the scan
+/// found that Deny would deny.
+pub fn with_stages(mut enforced: Condition, observed: &ObservedProfile, by_stage: [usize; 3]) -> Condition {
+    let Ok(profile) = &observed.profile else { return enforced };
+    let by_label = !profile.spec.enforcement.namespace_stages.is_uniform();
+    if by_label && enforced.status == ConditionStatus::True {
+        let [deny, warn, audit] = by_stage;
+        enforced.message = format!(
+            "{} in the stage Deny: {}; Warn and Audit admit violations in {warn} and {audit} namespaces",
+            counted(deny, "namespace"),
+            enforced.message
+        );
+    }
+    let scan = profile.status.as_ref().and_then(|status| status.scan.as_ref()).filter(|scan| scan.workloads > 0);
+    let would_deny = matches!(enforced.reason, Reason::StageWarn | Reason::StageAudit);
+    if let Some(scan) = scan.filter(|_| would_deny) {
+        let number = |count: i64| usize::try_from(count).unwrap_or_default();
+        let (workloads, namespaces) =
+            (counted(number(scan.workloads), "workload"), counted(number(scan.namespaces), "namespace"));
+        let _ = write!(enforced.message, "; the stage Deny would deny the pods of {workloads} in {namespaces}");
+    }
+    enforced
+}
+
 /// The condition Enforced of a profile that needs no probe; `None` if it needs one.
 pub fn without_probe(verdict: &Verdict, programmed: &Condition, accepted: &AcceptedProfile) -> Option<Condition> {
     let condition =
@@ -130,9 +154,12 @@ pub fn without_probe(verdict: &Verdict, programmed: &Condition, accepted: &Accep
         return Some(not_programmed("the profile is not programmed"));
     }
     match accepted.compiled.probed_stage() {
-        Stage::Warn => return Some(condition(Reason::StageWarn, "violations are admitted with a warning")),
-        Stage::Audit => return Some(condition(Reason::StageAudit, "violations are admitted and audited")),
         Stage::Deny => {}
+        stage => {
+            let reason = if stage == Stage::Warn { Reason::StageWarn } else { Reason::StageAudit };
+            let text = format!("the stage is {stage}: an object that violates the profile {}", stage.consequence());
+            return Some(condition(reason, &text));
+        }
     }
     let restricts = accepted.compiled.probes.violating.is_some();
     (!restricts).then(|| condition(Reason::NothingRestricted, "the profile restricts nothing"))
@@ -143,4 +170,92 @@ pub fn without_probe(verdict: &Verdict, programmed: &Condition, accepted: &Accep
 pub fn unless_known(observed: &ObservedProfile, wrote: bool) -> Option<Condition> {
     let known = reported(observed, ConditionType::Enforced) == Some("True") && !wrote;
     (!known).then(|| not_programmed("no probe of this generation has passed yet"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use palisade_api::{NamespaceStages, ScanStatus, ToolSecurityProfile};
+    use serde_json::json;
+
+    use super::*;
+
+    fn profile(stage: Stage, namespace_stages: NamespaceStages, scan: Option<ScanStatus>) -> ObservedProfile {
+        let mut profile: ToolSecurityProfile = serde_json::from_value(json!({
+            "apiVersion": "toolsecurity.dev/v1alpha1", "kind": "ToolSecurityProfile",
+            "metadata": {"name": "tools", "generation": 1}, "spec": {"namespaceSelector": {"matchLabels": {"a": "b"}}, "enforcement": {"pods": stage}},
+        }))
+        .expect("a profile");
+        profile.spec.enforcement.namespace_stages = namespace_stages;
+        profile.status = Some(ToolSecurityProfileStatus { scan, ..ToolSecurityProfileStatus::default() });
+        ObservedProfile { meta: profile.metadata.clone(), profile: Ok(Arc::new(profile)) }
+    }
+
+    fn enforced(observed: &ObservedProfile, by_stage: [usize; 3]) -> Condition {
+        let profile = Arc::clone(observed.profile.as_ref().expect("a profile"));
+        let compiled = palisade_compiler::compile(&profile).expect("it compiles");
+        let compiled = palisade_gate::check(compiled).expect("it is checked");
+        let accepted = Arc::new(AcceptedProfile { profile, compiled });
+        let programmed =
+            Condition::new(ConditionType::Programmed, ConditionStatus::True, Reason::Programmed, String::new());
+        let probed = || {
+            let text = "the API server denies objects that violate the profile";
+            Condition::new(ConditionType::Enforced, ConditionStatus::True, Reason::ProbesPassed, text.to_owned())
+        };
+        let enforced = without_probe(&Ok(Arc::clone(&accepted)), &programmed, &accepted).unwrap_or_else(probed);
+        with_stages(enforced, observed, by_stage)
+    }
+
+    /// Each stage of the profile, and whether namespaces have stages of their own: the message of Enforced.
+    #[test]
+    fn enforced_says_that_objects_are_denied_only_of_the_stage_deny() {
+        let found = ScanStatus { workloads: 12, namespaces: 3, ..ScanStatus::default() };
+        for (stage, stages, by_stage, status, message) in [
+            (
+                Stage::Deny,
+                NamespaceStages::Uniform,
+                [20, 0, 0],
+                ConditionStatus::True,
+                "the API server denies objects that violate the profile",
+            ),
+            (
+                Stage::Warn,
+                NamespaceStages::Uniform,
+                [0, 20, 0],
+                ConditionStatus::False,
+                "the stage is Warn: an object that violates the profile is admitted with a warning, and noted in the \
+                 audit log; the stage Deny would deny the pods of 12 workloads in 3 namespaces",
+            ),
+            (
+                Stage::Audit,
+                NamespaceStages::Uniform,
+                [0, 0, 20],
+                ConditionStatus::False,
+                "the stage is Audit: an object that violates the profile is admitted, and noted in the audit log; the \
+                 stage Deny would deny the pods of 12 workloads in 3 namespaces",
+            ),
+            (
+                Stage::Audit,
+                NamespaceStages::ByLabel,
+                [0, 1, 19],
+                ConditionStatus::True,
+                "0 namespaces in the stage Deny: the API server denies objects that violate the profile; Warn and Audit \
+                 admit violations in 1 and 19 namespaces",
+            ),
+            (
+                Stage::Deny,
+                NamespaceStages::ByLabel,
+                [18, 0, 2],
+                ConditionStatus::True,
+                "18 namespaces in the stage Deny: the API server denies objects that violate the profile; Warn and Audit \
+                 admit violations in 0 and 2 namespaces",
+            ),
+        ] {
+            let enforced = enforced(&profile(stage, stages, Some(found.clone())), by_stage);
+            assert_eq!((enforced.status, enforced.message.as_str()), (status, message), "{stage} {stages}");
+        }
+        let unscanned = enforced(&profile(Stage::Audit, NamespaceStages::Uniform, None), [0, 0, 20]);
+        assert!(!unscanned.message.contains("den"), "{}", unscanned.message);
+    }
 }

@@ -441,6 +441,7 @@ impl Reconcile<'_> {
         };
         if let Some(enforced) = enforced.or_else(|| conditions::unless_known(observed, wrote)) {
             let enforced = conditions::with_missing(enforced, &summary);
+            let enforced = conditions::with_stages(enforced, observed, summary.by_stage);
             let conditions = [conditions::accepted(verdict), programmed, enforced];
             write_status(cx, observed, progress, conditions, summary).await?;
         }

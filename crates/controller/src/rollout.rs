@@ -200,6 +200,10 @@ impl Turn<'_> {
     fn due<'p>(&self, plan: &Plan<'p>) -> (BTreeMap<&'p str, Stage>, Next) {
         let now = Instant::now();
         let mut memory = self.state.rollout();
+        // Another generation may admit what an earlier one did not.
+        if memory.generation != Some(self.accepted.generation()) {
+            memory.judged.clear();
+        }
         memory.judged.retain(|name, at| plan.violating.contains_key(name.as_str()) && now.duration_since(*at) < AGAIN);
         let judged = |name: &str| memory.judged.contains_key(name);
         let mut due: BTreeMap<_, _> =
@@ -222,6 +226,7 @@ impl Turn<'_> {
         let soak = self.rollout.waves.get(wave - 1).map_or(0, |wave| wave.soak_seconds);
         let is_last = wave >= self.rollout.waves.len();
         if status.phase == RolloutPhase::Complete && is_last {
+            status.message = over(status.held);
             return Ok(again);
         }
         let now = clock::now(&self.cx.client).await.map_err(RolloutError::Clock)?;
@@ -245,12 +250,7 @@ impl Turn<'_> {
         }
         if is_last {
             status.phase = RolloutPhase::Complete;
-            status.message = match status.held {
-                0 => "all waves are over".to_owned(),
-                held => {
-                    format!("all waves are over; {} held", counted(usize::try_from(held).unwrap_or(0), "namespace"))
-                }
-            };
+            status.message = over(status.held);
             self.announce(EventType::Normal, "RolloutComplete", &status.message);
             return Ok(again);
         }
@@ -285,7 +285,10 @@ impl Turn<'_> {
         }
         let stop = self.rollout.on_violation == OnViolation::Stop && !held.is_empty();
         let changes = judged().filter_map(|((one, stage), why)| match why {
-            Some(why) => Some(self.change(one, None, Some(Hold::Violations(why.clone()))).boxed()),
+            Some(why) => {
+                let hold = Hold::Violations { why: why.clone(), generation: Some(self.accepted.generation()) };
+                Some(self.change(one, None, Some(hold)).boxed())
+            }
             None if stop => None,
             None => Some(self.change(one, Some(*stage), None).boxed()),
         });
@@ -372,11 +375,15 @@ impl Turn<'_> {
         }
         self.cx.metrics.wrote("Namespace", "patch");
         tracing::info!(profile = self.profile, namespace = name, ?stage, ?hold, "changed the stage of a namespace");
-        if let Some(Hold::Violations(why)) = &hold {
+        let Some(Hold::Violations { why, .. }) = &hold else { return Ok(hold.is_some()) };
+        // Another generation with the same result is no news.
+        let is_news =
+            !matches!(Hold::of(one, self.profile), Some(Hold::Violations { why: known, .. }) if known == *why);
+        if is_news {
             // Where those who work in it look.
             self.tell(name, why);
         }
-        Ok(hold.is_some())
+        Ok(is_news)
     }
 
     /// An event in a namespace that is held now, and was not or for another reason.
@@ -419,6 +426,18 @@ async fn together<T>(requests: Vec<BoxFuture<'_, Result<T, RolloutError>>>) -> R
 
 fn seconds(count: i64) -> Duration {
     Duration::from_secs(u64::try_from(count).unwrap_or_default())
+}
+
+/// What is left to do after the last wave.
+fn over(held: i64) -> String {
+    match usize::try_from(held).unwrap_or_default() {
+        0 => "all waves are over".to_owned(),
+        held => format!(
+            "all waves are over; {} held at their stage, judged again every {} minutes",
+            counted(held, "namespace"),
+            AGAIN.as_secs() / 60
+        ),
+    }
 }
 
 /// When a soak time ends, for people.

@@ -44,3 +44,37 @@ async fn a_rollout_waits_until_pods_are_mutated() {
     setup.observe(&with_rollout(2, &json!({})));
     setup.until("both are promoted", |_| promoted("a") && promoted("b")).await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_new_generation_judges_held_namespaces_at_once() {
+    let setup = Setup::new(&["a"]);
+    let path = "/api/v1/namespaces/a";
+    setup.mock.put(path, json!(super::namespace("a")));
+    let pod = json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x", "namespace": "a"},
+        "spec": {"hostNetwork": true, "containers": [{"name": "c", "image": "x"}]},
+    });
+    setup.mock.put("/api/v1/namespaces/a/pods/x", pod);
+    setup.run();
+    Lane::start(&setup.cx, "rollouts", &setup.cx.queues.rollouts, &Arc::new(Heartbeat::new()), rollout::work);
+    let annotation = names::rollout_annotation("tools");
+    let held = |generation: i64| {
+        let namespace = setup.mock.get(path).unwrap_or_default();
+        let text = namespace["metadata"]["annotations"][&annotation].as_str().unwrap_or_default().to_owned();
+        text.starts_with(&format!("Violations: by generation {generation}: ")) && text.contains("[hostNamespaces]")
+    };
+    let forbidden = json!({"spec": {"users": null, "host": {"network": false}, "baseline": "Privileged"}});
+    setup.observe(&with_rollout(1, &forbidden));
+    setup.until("it is held", |_| held(1)).await;
+    setup.observe(&with_rollout(2, &forbidden));
+    let again = setup.until("it is held by the new generation", |_| held(2)).await;
+    setup.observe(&with_rollout(3, &json!({"spec": {"users": null, "baseline": "Privileged"}})));
+    let promoted = setup
+        .until("it is promoted", |mock| {
+            let namespace = mock.get(path).unwrap_or_default();
+            namespace["metadata"]["labels"][&names::stage_label("tools")] == "Deny"
+        })
+        .await;
+    let most = std::time::Duration::from_secs(60);
+    assert!(again < most && promoted < most, "{again:?} {promoted:?}");
+}

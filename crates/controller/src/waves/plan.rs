@@ -13,11 +13,19 @@ const NAMED: usize = 10;
 /// The longest reason in a status, in characters.
 const LONGEST: usize = 500;
 
+/// What comes before the generation of the profile, in the annotation of a held namespace.
+const GENERATION: &str = "by generation ";
+
 /// Why a namespace is not promoted, as its annotation says it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Hold {
     /// Objects in it violate the profile. They are judged again from time to time.
-    Violations(String),
+    Violations {
+        /// The first of them, and why.
+        why: String,
+        /// The generation of the profile by which they were judged; `None` if an earlier version wrote the annotation.
+        generation: Option<i64>,
+    },
     /// Somebody else wrote the annotation. It holds until they remove it.
     Manual(String),
 }
@@ -27,7 +35,14 @@ impl Hold {
     pub fn of(namespace: &Namespace, profile: &str) -> Option<Self> {
         let text = namespace.annotations.get(&names::rollout_annotation(profile))?;
         Some(match text.strip_prefix(HELD_BY_VIOLATIONS) {
-            Some(why) => Self::Violations(why.to_owned()),
+            Some(rest) => {
+                let written = rest.strip_prefix(GENERATION).and_then(|rest| rest.split_once(": "));
+                let known = written.and_then(|(generation, why)| Some((generation.parse().ok()?, why)));
+                Self::Violations {
+                    why: known.map_or(rest, |(_, why)| why).to_owned(),
+                    generation: known.map(|(generation, _)| generation),
+                }
+            }
             None => Self::Manual(text.clone()),
         })
     }
@@ -35,7 +50,10 @@ impl Hold {
     /// As an annotation.
     pub fn text(&self) -> String {
         match self {
-            Self::Violations(why) => format!("{HELD_BY_VIOLATIONS}{why}"),
+            Self::Violations { why, generation: Some(generation) } => {
+                format!("{HELD_BY_VIOLATIONS}{GENERATION}{generation}: {why}")
+            }
+            Self::Violations { why, generation: None } => format!("{HELD_BY_VIOLATIONS}{why}"),
             Self::Manual(why) => why.clone(),
         }
     }
@@ -93,7 +111,7 @@ impl<'a> Plan<'a> {
                         let message = hold.text().chars().take(LONGEST).collect();
                         plan.named.push(HeldNamespace { name: name.to_owned(), message });
                     }
-                    if let (Hold::Violations(_), Some(goal)) = (hold, due) {
+                    if let (Hold::Violations { .. }, Some(goal)) = (hold, due) {
                         plan.violating.insert(name, goal);
                     }
                 }
@@ -196,9 +214,27 @@ mod tests {
     }
 
     #[test]
+    fn a_hold_is_read_as_it_was_written() {
+        let of = |text: &str| {
+            let annotations = [(names::rollout_annotation("p"), text.to_owned())].into();
+            Hold::of(&Namespace { annotations, ..Namespace::default() }, "p")
+        };
+        for hold in [
+            Hold::Violations { why: "Pod a: [x] b".into(), generation: Some(3) },
+            Hold::Violations { why: "Pod a: [x] b".into(), generation: None },
+            Hold::Violations { why: "by generation of pods: x".into(), generation: None },
+            Hold::Manual("by generation 3: x".into()),
+        ] {
+            assert_eq!(of(&hold.text()), Some(hold));
+        }
+        let held = Hold::Violations { why: "1 object".into(), generation: Some(3) };
+        assert_eq!(held.text(), "Violations: by generation 3: 1 object");
+    }
+
+    #[test]
     fn held_namespaces_stay_and_are_named() {
         let mut all = namespaces(3);
-        all[0].annotations.insert(names::rollout_annotation("p"), Hold::Violations("pod x".into()).text());
+        all[0].annotations.insert(names::rollout_annotation("p"), "Violations: pod x".into());
         all[1].annotations.insert(names::rollout_annotation("p"), "until the audit in May".into());
         all[2].annotations.insert(names::rollout_annotation("other"), "Hold".into());
         let mut rollout = rollout(&json!([{"percent": 100}]));
