@@ -348,7 +348,7 @@ fn profiles_are_compiled_for_the_namespaces_given() {
     let ask = |namespace| run(&files, &["-f", "profile.yaml", "ns.yaml", "--request", "pod.yaml", "-n", namespace]);
     let denied = ask("tool-a");
     assert_eq!(denied.code, Some(1), "{}", denied.err);
-    assert!(denied.out.contains("securityContext.runAsUser is unset, must be 50001"), "{}", denied.out);
+    assert!(denied.out.contains("+    runAsUser: 50001") && denied.out.contains("[privileged]"), "{}", denied.out);
     assert!(
         denied.out.contains(
             "by policy palisade-toolforge-pods, binding palisade-toolforge-pods, parameters tool-a/toolforge\n"
