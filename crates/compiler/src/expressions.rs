@@ -136,7 +136,17 @@ pub(crate) fn variables(profile: &ToolSecurityProfile, shape: Shape, judging: &J
         let lowered = format!("{asked} ? {} : ''", cel::quote(&format!(". {sentence}")));
         all.push(HOW_TO_ASK, "how to ask for an exception: spec.exceptionRequests", lowered);
     }
-    all.variables
+    without_unread(all.variables)
+}
+
+/// Parts of the pod that a check reads, if there is one that does.
+const PARTS: [&str; 3] = ["podSecurityContext", "volumes", "annotations"];
+
+fn without_unread(mut variables: Vec<Variable>) -> Vec<Variable> {
+    let read = |name: &str| variables.iter().any(|one| one.expression.contains(&format!("variables.{name}")));
+    let unread: Vec<_> = PARTS.into_iter().filter(|name| !read(name)).collect();
+    variables.retain(|one| !unread.contains(&one.name.as_str()));
+    variables
 }
 
 struct Variables {
