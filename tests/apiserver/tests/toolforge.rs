@@ -56,7 +56,9 @@ fn example(file: &str) -> TestResult<Json> {
     for expression in selector.get_mut("matchExpressions").and_then(Json::as_array_mut).into_iter().flatten() {
         if expression["key"] == "kubernetes.io/metadata.name" {
             let names = expression["values"].as_array_mut().ok_or("values")?;
-            names.iter_mut().for_each(|name| *name = namespace(name.as_str().unwrap_or_default()).into());
+            for name in names {
+                *name = namespace(name.as_str().unwrap_or_default()).into();
+            }
         }
     }
     Ok(profile)
