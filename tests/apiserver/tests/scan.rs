@@ -20,7 +20,7 @@ use palisade_tests::{
 };
 use serde_json::{Value as Json, json};
 
-use crate::history::printed;
+use crate::history::{palisade, printed};
 
 pub(crate) type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
@@ -304,6 +304,7 @@ pub(crate) async fn the_scan_reports_what_the_api_server_would_deny(cluster: &mu
     {
         ensure!(why.contains(part), "{part} is not in {why}");
     }
+    tenant_asks_why(cluster, "scan-1").await?;
     let status = printed(cluster, &["status", test]).await?;
     ensure!(status.contains("hostNamespaces") && status.contains("3 workloads"), "{status}");
 
@@ -352,6 +353,27 @@ pub(crate) async fn the_scan_reports_what_the_api_server_would_deny(cluster: &mu
 }
 
 /// `palisade report` names the same offenders.
+/// With rights in its own namespace alone: to read the namespace, and what the role view contains of Palisade.
+async fn tenant_asks_why(cluster: &Cluster, namespace: &str) -> TestResult {
+    let (who, within) = ("--user=a-tenant", ["-n", namespace]);
+    for arguments in [
+        &["create", "role", "own", "--verb=get", "--resource=namespaces"][..],
+        &["create", "rolebinding", "own", "--role=own", who],
+        &["create", "rolebinding", "palisade-params-view", "--clusterrole=palisade-params-view", who],
+    ] {
+        cluster.kubectl(&[arguments, &within[..]].concat())?;
+    }
+    eventually("the tenant may ask", || async {
+        let why =
+            palisade(cluster, &["why", namespace, "--as", "a-tenant"]).await.map_err(|error| error.to_string())?;
+        let parts = ["stage       pods Deny (from the report of ", "uid = 50001", "Deployment/web [hostNamespaces] "];
+        let all = why.code == 0 && parts.iter().all(|part| why.out.contains(part));
+        if all && why.err.contains("toolsecurityprofiles") { Ok(()) } else { Err(format!("{why:?}")) }
+    })
+    .await?;
+    Ok(())
+}
+
 async fn the_report_to_hand_round(cluster: &Cluster, test: &str, denied: &Violations) -> TestResult {
     let report: Json = serde_json::from_str(&printed(cluster, &["report", "--live", "-o", "json"]).await?)?;
     let of_profile = |one: &Json| one["profile"] == test;

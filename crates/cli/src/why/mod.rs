@@ -1,5 +1,7 @@
 //! `palisade why`: what holds in a namespace, and where each part of it comes from.
 
+mod tenant;
+
 use std::{collections::BTreeMap, fmt::Write as _, sync::Arc};
 
 use clap::ValueEnum;
@@ -25,7 +27,8 @@ Examples:
   palisade why tool-a --pod pod.yaml      # what would happen to this pod there
   palisade why tool-a --pod pod/encoder   # to one that exists, if it were created now
 
-It reads the namespace and the profiles, and what it may of the exceptions and reports there.
+It reads the namespace and the profiles, and what it may of the exceptions and reports there. With the role view in the
+namespace alone, which cannot read profiles, it shows what the parameters and reports there say.
 
 Exit codes: 0 shown, 1 the pod is denied, 2 could not run.";
 
@@ -61,6 +64,8 @@ pub enum WhyFormat {
 #[serde(rename_all = "camelCase")]
 struct Why {
     namespace: String,
+    /// Whether the profiles could be read. If not, those without parameters and without a report here are missing.
+    profiles_read: bool,
     profiles: Vec<OfProfile>,
     /// Profiles that do not select it.
     not_selected_by: Vec<String>,
@@ -120,6 +125,8 @@ struct Live {
     profiles: Vec<Json>,
     exceptions: Vec<Json>,
     reports: Vec<Json>,
+    /// The parameters in the namespace; `None` if the profiles say all that they do.
+    params: Option<Vec<Json>>,
     pod: Option<Json>,
 }
 
@@ -133,7 +140,7 @@ pub fn run(args: &WhyArgs) -> Result<(), Failure> {
     }
     let mut live = args.cluster.ask(async |client| read(&client, args).await)?;
     live.pod = live.pod.or_else(|| of_file.into_iter().next());
-    let (why, text) = answer(&live)?;
+    let (why, text) = if live.params.is_some() { (tenant::answer(&live)?, None) } else { answer(&live)? };
     output::print(&match args.output {
         WhyFormat::Human => human(&why, text.as_deref()),
         WhyFormat::Json => format!("{:#}\n", json!(why)),
@@ -152,9 +159,23 @@ async fn read(client: &Client, args: &WhyArgs) -> Result<Live, Failure> {
     let own = format!("/apis/{}", names::API_VERSION);
     let found = get(client, &core).await.map_err(|error| failed("cannot read the namespace", &error));
     let profiles = items(client, &format!("{own}/toolsecurityprofiles"), "ToolSecurityProfile").await;
-    let profiles = profiles.map_err(|error| failed("cannot list profiles", &error));
-    let (found, profiles) = report::both(found, profiles)?;
-    let mut live = Live { namespace: found, profiles, ..Live::default() };
+    let mut live = Live::default();
+    match (found, profiles) {
+        (Ok(found), Err(kube::Error::Api(status))) if status.is_forbidden() => {
+            report::note(&format!(
+                "note: only what the parameters and reports in the namespace say: {}",
+                status.message
+            ));
+            live.namespace = found;
+            let params = format!("{own}/namespaces/{namespace}/toolsecurityparams");
+            let params = items(client, &params, "ToolSecurityParams").await;
+            live.params = Some(params.map_err(|error| failed("cannot list toolsecurityparams", &error))?);
+        }
+        (found, profiles) => {
+            let profiles = profiles.map_err(|error| failed("cannot list profiles", &error));
+            (live.namespace, live.profiles) = report::both(found, profiles)?;
+        }
+    }
     set(&mut live.namespace, &["apiVersion"], "v1");
     set(&mut live.namespace, &["kind"], "Namespace");
     for (into, resource, kind) in [
@@ -203,7 +224,7 @@ fn answer(live: &Live) -> Result<(Why, Option<String>), Failure> {
         let deleted = || vec![Problem::new(format!("namespace {name} is being deleted: no profile is applied to it"))];
         return Err(Failure::CouldNotRun(if problems.is_empty() { deleted() } else { problems }));
     };
-    let mut why = Why { namespace: name, profiles: vec![], not_selected_by: vec![], pod: None };
+    let mut why = Why { namespace: name, profiles_read: true, profiles: vec![], not_selected_by: vec![], pod: None };
     let mut selecting = Vec::new();
     for (object, raw) in objects.iter().filter(|object| object.kind == profiles::KIND).zip(&live.profiles) {
         match profiles::accept(object) {
@@ -297,20 +318,27 @@ fn written(object: &Json, fields: &str, key: &str) -> String {
     format!(", by {}; its labels last changed {}", text("manager"), text("time"))
 }
 
-fn parameters(accepted: &Accepted, tenant: &Tenant, params: &ToolSecurityParamsSpec) -> Vec<OfParameter> {
+/// The values of parameters, by name.
+fn values(params: &ToolSecurityParamsSpec) -> BTreeMap<&str, Json> {
     let ToolSecurityParamsSpec { integers, strings, booleans, string_lists, .. } = params;
     let mut values: BTreeMap<&str, Json> = BTreeMap::new();
     values.extend(integers.iter().map(|(name, value)| (name.as_str(), json!(value))));
     values.extend(strings.iter().map(|(name, value)| (name.as_str(), json!(value))));
     values.extend(booleans.iter().map(|(name, value)| (name.as_str(), json!(value))));
     values.extend(string_lists.iter().map(|(name, value)| (name.as_str(), json!(value))));
+    values
+}
+
+fn parameters(accepted: &Accepted, tenant: &Tenant, params: &ToolSecurityParamsSpec) -> Vec<OfParameter> {
+    let values = values(params);
     let origins = accepted.checked.resolver.origins(tenant).into_iter();
     let parameter =
         |(name, from): (String, Option<String>)| OfParameter { value: values.get(&*name).cloned(), name, from };
     origins.map(parameter).collect()
 }
 
-fn exceptions(accepted: &Accepted, tenant: &Tenant, params: &ToolSecurityParamsSpec, now: Timestamp) -> Vec<String> {
+/// The exceptions that have an effect.
+fn in_force(params: &ToolSecurityParamsSpec) -> impl Iterator<Item = String> + '_ {
     let everywhere = params.exceptions.iter().map(|(check, end)| format!("{check}, everywhere here, until {end}"));
     let workloads = params.workload_exceptions.iter().flat_map(|(workload, checks)| {
         checks.iter().map(move |(check, end)| format!("{check}, of {workload}, until {end}"))
@@ -320,6 +348,10 @@ fn exceptions(accepted: &Accepted, tenant: &Tenant, params: &ToolSecurityParamsS
         let (workload, container) = (part("of", &one.workload), part("container", &one.container));
         format!("{}{workload}{container}{}, until {}", one.check, part("images", &one.image_prefix), one.expires)
     });
+    everywhere.chain(workloads).chain(containers)
+}
+
+fn exceptions(accepted: &Accepted, tenant: &Tenant, params: &ToolSecurityParamsSpec, now: Timestamp) -> Vec<String> {
     let compiled = &accepted.checked;
     let asked = tenant.requests.iter().filter(|(_, request)| request.profile == compiled.profile);
     let without_effect = asked.filter_map(|(name, request)| {
@@ -327,12 +359,12 @@ fn exceptions(accepted: &Accepted, tenant: &Tenant, params: &ToolSecurityParamsS
         (reason != ExceptionReason::InForce)
             .then(|| format!("ToolSecurityException {name} has no effect; {reason}: {why}"))
     });
-    everywhere.chain(workloads).chain(containers).chain(without_effect).collect()
+    in_force(params).chain(without_effect).collect()
 }
 
 fn human(why: &Why, pod: Option<&str>) -> String {
     let mut out = format!("namespace {}\n", why.namespace);
-    if why.profiles.is_empty() {
+    if why.profiles.is_empty() && why.profiles_read {
         out.push_str("\nno profile selects it: Palisade does not judge its pods\n");
     }
     for profile in &why.profiles {
@@ -356,6 +388,7 @@ fn section(out: &mut String, profile: &OfProfile) {
     };
     match profile.ready.as_str() {
         "True" => line("ready", "yes"),
+        tenant::UNKNOWN => {}
         _ => line("not ready", &profile.message),
     }
     if let Some(why) = &profile.rejected {
@@ -363,12 +396,17 @@ fn section(out: &mut String, profile: &OfProfile) {
         return;
     }
     if let Some(OfStage { pods, workloads, from }) = &profile.stage {
-        let workloads = workloads.map_or_else(|| "not judged".to_owned(), |stage| stage.to_string());
-        line("stage", &format!("pods {pods}, workloads {workloads} (from {from})"));
+        // The report of a tenant says nothing about workloads.
+        let workloads = match workloads {
+            Some(stage) => format!(", workloads {stage}"),
+            None if profile.ready == tenant::UNKNOWN => String::new(),
+            None => ", workloads not judged".to_owned(),
+        };
+        line("stage", &format!("pods {pods}{workloads} (from {from})"));
     }
     if !profile.problem.is_empty() {
-        let stage = profile.stage.as_ref().map_or(Stage::Deny, |stage| stage.pods);
-        line("every pod", &format!("{}: {}", stage.consequence(), profile.problem));
+        let consequence = profile.stage.as_ref().map_or("violates the profile", |stage| stage.pods.consequence());
+        line("every pod", &format!("{consequence}: {}", profile.problem));
     }
     for OfParameter { name, value, from } in &profile.parameters {
         let value = value.as_ref().map_or_else(|| "no value".to_owned(), ToString::to_string);
@@ -430,6 +468,7 @@ mod tests {
                 "users": {"runAsUser": {"rule": "MustRunAs", "ranges": [{"min": "$nope", "max": 7}]}}}),
         );
         Live {
+            params: None,
             namespace: json!({
                 "apiVersion": "v1", "kind": "Namespace",
                 "metadata": {

@@ -1,0 +1,120 @@
+//! The answer for those who may read one namespace, and no profile: what parameters and reports in it say.
+
+use std::collections::BTreeSet;
+
+use palisade_api::{ToolSecurityParamsSpec, ToolSecurityReportSpec, names};
+use serde_json::Value as Json;
+
+use super::{Live, OfParameter, OfProfile, OfStage, Why, in_force, values};
+use crate::{cluster::could_not_run, report::Failure};
+
+/// The condition Ready of a profile that could not be read.
+pub(super) const UNKNOWN: &str = "Unknown";
+
+/// What parameters and reports in the namespace say.
+///
+/// # Errors
+/// There is a pod to judge, which takes the profiles; or an object that cannot be read.
+pub(super) fn answer(live: &Live) -> Result<Why, Failure> {
+    if live.pod.is_some() {
+        let problem = "the profiles cannot be read, so the pod cannot be judged here; the API server judges it with: \
+                       kubectl create --dry-run=server -f POD.yaml";
+        return Err(could_not_run(problem));
+    }
+    let params = live.params.as_deref().unwrap_or_default();
+    let profiles: BTreeSet<&str> = params.iter().chain(&live.reports).filter_map(name).collect();
+    Ok(Why {
+        namespace: name(&live.namespace).unwrap_or_default().to_owned(),
+        profiles_read: false,
+        profiles: profiles.into_iter().map(|profile| of_profile(live, params, profile)).collect::<Result<_, _>>()?,
+        not_selected_by: vec![],
+        pod: None,
+    })
+}
+
+fn of_profile(live: &Live, params: &[Json], profile: &str) -> Result<OfProfile, Failure> {
+    let params: Option<ToolSecurityParamsSpec> = spec(params, profile)?;
+    let report: Option<ToolSecurityReportSpec> = spec(&live.reports, profile)?;
+    let params = params.unwrap_or_default();
+    let stage = report.as_ref().map(|report| {
+        let from = format!("the report of {}", report.observed_time.0);
+        OfStage { pods: report.stage, workloads: None, from }
+    });
+    let parameters = values(&params).into_iter();
+    Ok(OfProfile {
+        profile: profile.to_owned(),
+        ready: UNKNOWN.to_owned(),
+        message: "the profile cannot be read".to_owned(),
+        rejected: None,
+        stage,
+        parameters: parameters
+            .map(|(name, value)| OfParameter { name: name.to_owned(), value: Some(value), from: None })
+            .collect(),
+        exceptions: in_force(&params).collect(),
+        problem: params.problem,
+        rollout: None,
+        held: live.namespace["metadata"]["annotations"][names::rollout_annotation(profile)].as_str().map(str::to_owned),
+        report,
+    })
+}
+
+/// The spec of the object for a profile.
+fn spec<T: serde::de::DeserializeOwned>(objects: &[Json], profile: &str) -> Result<Option<T>, Failure> {
+    let found = objects.iter().find(|object| name(object) == Some(profile));
+    let spec = found.map(|object| serde_json::from_value(object["spec"].clone())).transpose();
+    spec.map_err(|error| could_not_run(format!("an object for profile {profile} cannot be read: {error}")))
+}
+
+fn name(object: &Json) -> Option<&str> {
+    object["metadata"]["name"].as_str()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn parameters_and_reports_say_what_a_tenant_may_know() {
+        let params = |integers: &Json, problem: &str, exceptions: &Json| {
+            json!({
+                "integers": integers, "strings": {}, "booleans": {}, "stringLists": {},
+                "problem": problem, "exceptions": exceptions,
+            })
+        };
+        let object = |name: &str, spec: Json| json!({"metadata": {"name": name}, "spec": spec});
+        let mut live = Live {
+            namespace: json!({"metadata": {
+                "name": "tool-a", "annotations": {names::rollout_annotation("tools"): "Violations: by generation 2: x"},
+            }}),
+            params: Some(vec![
+                object(
+                    "tools",
+                    json!({"integers": {"uid": 50001}, "exceptions": {"privileged": "2099-01-01T00:00:00Z"}}),
+                ),
+                object("broken", json!({"problem": "parameter uid is missing"})),
+            ]),
+            reports: vec![object(
+                "tools",
+                json!({
+                    "stage": "Audit", "observedTime": "2026-01-01T00:00:00Z", "workloads": 1,
+                    "violations": [{"workload": "Pod/x", "check": "privileged", "message": "m"}],
+                }),
+            )],
+            ..Live::default()
+        };
+        let text = super::super::human(&answer(&live).unwrap(), None);
+        assert_eq!(
+            text,
+            "namespace tool-a\n\n\
+             profile broken\n  every pod   violates the profile: parameter uid is missing\n\n\
+             profile tools\n  stage       pods Audit (from the report of 2026-01-01T00:00:00Z)\n  \
+             parameter   uid = 50001\n  exception   privileged, everywhere here, until 2099-01-01T00:00:00Z\n  \
+             held        Violations: by generation 2: x\n  violations  1 workload, since 2026-01-01T00:00:00Z\n              \
+             Pod/x [privileged] m\n"
+        );
+        live.pod = Some(json!({}));
+        assert!(answer(&live).is_err());
+    }
+}
