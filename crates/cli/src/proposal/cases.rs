@@ -1,0 +1,149 @@
+//! Objects that violate a profile, each workload with what is to be tried of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use palisade_objects::{owners::Reference, workload::Workload};
+use serde_json::Value as Json;
+
+use crate::{
+    judge::{Judge, REJECTED, Violation},
+    parallel::{parallel, threads},
+    present::{Current, Present},
+    report::one_line,
+};
+
+/// How many bytes of violating objects are kept, as text. A workload with more is not tried.
+const KEPT: usize = 512 << 20;
+
+/// Takes the objects of a cluster. Those that comply are forgotten.
+pub struct Cases<'a> {
+    judge: &'a Judge,
+    present: Present<'a>,
+    found: Vec<Violating>,
+    not_judged: Vec<(String, Reference, Option<Reference>, String)>,
+    objects: usize,
+    kept: usize,
+    too_many: bool,
+}
+
+struct Violating {
+    namespace: String,
+    itself: Reference,
+    owner: Option<Reference>,
+    case: Case,
+}
+
+/// An object that violates a profile.
+pub struct Case {
+    /// Its kind; none for a pod.
+    pub kind: Option<&'static Workload>,
+    /// All of it.
+    text: Box<str>,
+    /// What it violates.
+    pub violations: Vec<Violation>,
+}
+
+impl Case {
+    /// The object.
+    pub fn object(&self) -> Json {
+        serde_json::from_str(&self.text).unwrap_or_default()
+    }
+
+    /// The pod, or the template of one.
+    pub fn pod(&self) -> Json {
+        let object = self.object();
+        self.kind.map_or_else(|| object.clone(), |kind| object.pointer(kind.template).cloned().unwrap_or_default())
+    }
+}
+
+/// Namespace and workload, as `Deployment/web`.
+pub type Place = (String, String);
+
+/// All that was found.
+#[derive(Default)]
+pub struct Found {
+    /// The workloads that violate a profile, with their objects that do.
+    pub violating: BTreeMap<Place, Vec<Case>>,
+    /// Why something of a workload was not judged.
+    pub not_judged: BTreeMap<Place, String>,
+    /// How many objects were judged.
+    pub objects: usize,
+    /// Namespaces that objects are in and of which nothing is known.
+    pub unknown: BTreeSet<String>,
+    /// Whether there was no room for all of them.
+    pub too_many: bool,
+}
+
+impl<'a> Cases<'a> {
+    /// Begins. `known` are the names of all namespaces.
+    pub fn new(judge: &'a Judge, known: &'a BTreeSet<String>) -> Self {
+        Self {
+            judge,
+            present: Present::new(judge, known),
+            found: Vec::new(),
+            not_judged: Vec::new(),
+            objects: 0,
+            kept: 0,
+            too_many: false,
+        }
+    }
+
+    /// Judges some objects. What owns others comes before them.
+    pub fn judge(&mut self, page: Vec<Json>) {
+        let current = self.present.take(page);
+        let verdicts = parallel(threads(), &current, |one| self.judge.judge(one.workload, &one.object));
+        for (one, verdict) in current.into_iter().zip(verdicts) {
+            self.add(one, verdict);
+        }
+    }
+
+    fn add(&mut self, one: Current, verdict: Result<Vec<Violation>, String>) {
+        let Current { workload, namespace, object, itself, owner } = one;
+        self.objects += 1;
+        let violations = match verdict {
+            Ok(violations) => violations,
+            Err(why) => return self.not_judged.push((namespace, itself, owner, why)),
+        };
+        if violations.is_empty() {
+            return;
+        }
+        // It exists, so the API server has taken it once: no profile is to blame.
+        if let Some(one) = violations.iter().find(|one| one.check == REJECTED && one.profile.is_empty()) {
+            let why = format!("the API server would not take it as it is: {}", one.message);
+            return self.not_judged.push((namespace, itself, owner, why));
+        }
+        let text = object.to_string();
+        if self.kept.saturating_add(text.len()) > KEPT {
+            self.too_many = true;
+            return;
+        }
+        self.kept += text.len();
+        let case = Case { kind: workload, text: text.into(), violations };
+        self.found.push(Violating { namespace, itself, owner, case });
+    }
+
+    /// Gathers them by workload.
+    pub fn end(self) -> Found {
+        let mut found =
+            Found { objects: self.objects, unknown: self.present.unknown, too_many: self.too_many, ..Found::default() };
+        let owners = &self.present.owners;
+        for (namespace, itself, owner, why) in self.not_judged {
+            let workload = owners.workload(&itself, owner.as_ref()).to_string();
+            found.not_judged.entry((namespace, workload)).or_insert_with(|| one_line(&why));
+        }
+        for Violating { namespace, itself, owner, case } in self.found {
+            let workload = owners.workload(&itself, owner.as_ref()).to_string();
+            let cases: &mut Vec<Case> = found.violating.entry((namespace, workload)).or_default();
+            // A hundred pods of one template are one case.
+            let is_same = |other: &Case| {
+                other.kind == case.kind
+                    && other.violations == case.violations
+                    && other.pod()["spec"] == case.pod()["spec"]
+            };
+            if !cases.iter().any(is_same) {
+                cases.push(case);
+            }
+        }
+        found
+    }
+}

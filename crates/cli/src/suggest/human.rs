@@ -1,0 +1,123 @@
+//! Suggestions for people.
+
+use std::fmt::Write as _;
+
+use super::data::{Count, NotJudged, OfWorkload, Suggested, Suggestion};
+use crate::report::one_line;
+
+/// The text; names at most `top` workloads for each suggestion.
+pub(super) fn text(all: &Suggested, top: usize) -> String {
+    let mut out = String::new();
+    let Suggested { objects, violating, admitted, .. } = all;
+    if violating.workloads == 0 {
+        let _ = writeln!(out, "Nothing to suggest: none of {} violates a profile.", counted(*objects, "object"));
+    } else if all.suggestions.is_empty() {
+        let _ = writeln!(
+            out,
+            "Nothing to suggest: {} in {} {} a profile, and no change of a profile is proposed for them.",
+            counted(violating.workloads, "workload"),
+            counted(violating.namespaces, "namespace"),
+            if violating.workloads == 1 { "violates" } else { "violate" },
+        );
+    } else {
+        let changes = all.suggestions.iter().map(|one| one.changes.len()).sum();
+        let _ = writeln!(
+            out,
+            "{} of {} that violate a profile comply after {}.",
+            admitted.workloads,
+            counted(violating.workloads, "workload"),
+            counted(changes, "change"),
+        );
+    }
+    for (index, one) in all.suggestions.iter().enumerate() {
+        suggestion(&mut out, index, one, top);
+    }
+    if all.more > 0 {
+        let _ = writeln!(out, "\nFurther changes admit {} more: --top shows more.", counted(all.more, "workload"));
+    }
+    left(&mut out, &all.left, top);
+    not_judged(&mut out, &all.not_judged, top);
+    if !all.patches.is_empty() {
+        out.push_str("\n-o yaml prints the changed profiles, -o json a merge patch for kubectl patch --type merge.\n");
+    }
+    out
+}
+
+fn suggestion(out: &mut String, index: usize, one: &Suggestion, top: usize) {
+    let number = format!("{}. ", index + 1);
+    let indent = " ".repeat(number.len());
+    out.push('\n');
+    for (index, change) in one.changes.iter().enumerate() {
+        let head = if index == 0 { &number } else { &indent };
+        let _ = writeln!(out, "{head}profile {}: {}", one_line(&change.of.profile), change.text);
+    }
+    let Count { workloads, namespaces } = one.count;
+    let together = if one.changes.len() > 1 { "together " } else { "" };
+    let after = if index == 0 { "" } else { " more" };
+    let _ = writeln!(
+        out,
+        "{indent}{together}{} {}{after} in {}",
+        if one.changes.len() > 1 { "admit" } else { "admits" },
+        counted(workloads, "workload"),
+        counted(namespaces, "namespace"),
+    );
+    for change in &one.changes {
+        let _ = writeln!(out, "{indent}Newly allowed: {}", one_line(&change.of.change.allows));
+        if !change.of.change.caution.is_empty() {
+            let _ = writeln!(out, "{indent}Caution: {}", one_line(&change.of.change.caution));
+        }
+    }
+    for place in one.admits.iter().take(top) {
+        let _ = writeln!(out, "{indent}  {} {}", place.namespace, place.workload);
+    }
+    more(out, &indent, one.admits.len(), top);
+}
+
+fn more(out: &mut String, indent: &str, count: usize, top: usize) {
+    if let Some(more) = count.checked_sub(top).filter(|more| *more > 0) {
+        let _ = writeln!(out, "{indent}  and {more} more");
+    }
+}
+
+fn left(out: &mut String, all: &[OfWorkload], top: usize) {
+    if all.is_empty() {
+        return;
+    }
+    let mut namespaces: Vec<_> = all.iter().map(|one| &one.place.namespace).collect();
+    namespaces.dedup();
+    let _ = writeln!(
+        out,
+        "\n{} in {} {} an owner: no change of a profile is proposed.",
+        counted(all.len(), "workload"),
+        counted(namespaces.len(), "namespace"),
+        if all.len() == 1 { "needs" } else { "need" },
+    );
+    for one in all.iter().take(top) {
+        let _ = writeln!(out, "  {} {}", one.place.namespace, one.place.workload);
+        for why in &one.why {
+            let check = why.split(':').next().unwrap_or_default();
+            for violation in one.violations.iter().filter(|one| one.check == check) {
+                let _ = writeln!(out, "    [{}] {}", violation.check, violation.message);
+            }
+            let why = why.strip_prefix(check).and_then(|rest| rest.strip_prefix(": ")).unwrap_or(why);
+            let _ = writeln!(out, "      Not proposed: {why}.");
+        }
+    }
+    more(out, "", all.len(), top);
+}
+
+fn not_judged(out: &mut String, all: &[NotJudged], top: usize) {
+    if all.is_empty() {
+        return;
+    }
+    let _ = writeln!(out, "\nNot judged:");
+    for one in all.iter().take(top) {
+        let workload = if one.place.workload.is_empty() { "all of it" } else { &one.place.workload };
+        let _ = writeln!(out, "  {} {workload}: {}", one.place.namespace, one.why);
+    }
+    more(out, "", all.len(), top);
+}
+
+fn counted(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
