@@ -23,6 +23,8 @@ use crate::{
 
 /// How often an object is judged until all that it needs is known: a change can reveal another violation.
 const ROUNDS: usize = 4;
+/// The setting that repairs pods that leave fields unset.
+const DEFAULTS: &str = "mutation.defaults";
 /// How many values of one list are tried at once: a profile can list 64 at most.
 const OF_A_LIST: usize = 24;
 
@@ -43,12 +45,14 @@ pub struct Step {
     pub changes: Vec<Owned>,
     /// The workloads that violate no profile then.
     pub admits: Vec<Place>,
+    /// The namespace, if it is the only one of several that needs the changes: an exception there allows less.
+    pub only: Option<String>,
 }
 
 impl Step {
     /// Whether a change of it should be thought over.
     pub fn is_careful(&self) -> bool {
-        self.changes.iter().any(|one| !one.change.caution.is_empty())
+        self.only.is_some() || self.changes.iter().any(|one| !one.change.caution.is_empty())
     }
 }
 
@@ -243,7 +247,7 @@ fn of_defaults(version: Minor) -> Change {
         "{who} sets what the profile demands in pods that leave it unset. No other pod is admitted than one that complies. \
          Whether a program runs with these values, such as without root, only its owner can tell."
     );
-    Change::set("mutation.defaults", "Secure", allows)
+    Change::set(DEFAULTS, "Secure", allows)
 }
 
 /// Finds changes for the violations that are left, and judges the objects with all of them. Whether anything was found.
@@ -366,12 +370,24 @@ fn rank(
             }
         }
         if !admits_really.is_empty() {
-            let changes = known.all(&added).into_iter().cloned().collect();
-            suggestions.steps.push(Step { changes, admits: admits_really });
+            let changes: Vec<_> = known.all(&added).into_iter().cloned().collect();
+            let only = only(trial, &changes, &admits_really);
+            suggestions.steps.push(Step { changes, admits: admits_really, only });
             chosen = with;
         }
     }
     suggestions
+}
+
+/// The namespace of workloads, if it is one of several that would have to allow a value.
+fn only(trial: &Trial<'_>, changes: &[Owned], admits: &[Place]) -> Option<String> {
+    let (first, _) = admits.first()?;
+    let is_one = admits.iter().all(|(namespace, _)| namespace == first);
+    let widens = changes.iter().any(|one| one.change.path != DEFAULTS);
+    let selected = |tenant: &&Tenant| {
+        trial.accepted.iter().any(|one| palisade_compiler::selects(&one.profile.spec, tenant))
+    };
+    (is_one && widens && trial.tenants.iter().filter(selected).count() > 1).then(|| first.clone())
 }
 
 fn admitted<'a>(

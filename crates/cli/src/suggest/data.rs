@@ -36,7 +36,8 @@ pub(super) struct Suggested {
     pub admitted: Count,
     /// The most helpful first; each with those before it.
     pub suggestions: Vec<Suggestion>,
-    /// For each profile, the merge patch (RFC 7386) with all suggestions that have no caution.
+    /// For each profile, the merge patch (RFC 7386) with all suggestions that have no caution and
+    /// are for several namespaces.
     pub patches: BTreeMap<String, Json>,
     /// How many workloads further suggestions would admit.
     #[serde(skip_serializing_if = "is_zero")]
@@ -77,6 +78,9 @@ pub(super) struct Suggestion {
     pub changes: Vec<Shown>,
     #[serde(flatten)]
     pub count: Count,
+    /// The namespace, if it is the only one of several that needs the changes.
+    #[serde(rename = "onlyNamespace", skip_serializing_if = "Option::is_none")]
+    pub only: Option<String>,
     /// The workloads that it admits besides those of the suggestions before it.
     pub admits: Vec<Place>,
 }
@@ -162,6 +166,7 @@ fn suggestion(step: &Step) -> Suggestion {
     Suggestion {
         changes: step.changes.iter().map(shown).collect(),
         count: Count::of(step.admits.iter()),
+        only: step.only.as_deref().map(one_line),
         admits: step.admits.iter().map(Place::of).collect(),
     }
 }

@@ -1,9 +1,12 @@
 //! Suggestions for people.
 
-use std::fmt::Write as _;
+use std::{collections::BTreeMap, fmt::Write as _};
 
 use super::data::{Count, NotJudged, OfWorkload, Suggested, Suggestion};
 use crate::report::one_line;
+
+/// How many workloads of a namespace are named that have the same reason.
+const MOST_NAMES: usize = 3;
 
 /// The text; names at most `top` workloads for each suggestion.
 pub(super) fn text(all: &Suggested, top: usize) -> String {
@@ -67,6 +70,12 @@ fn suggestion(out: &mut String, index: usize, one: &Suggestion, top: usize) {
             let _ = writeln!(out, "{indent}Caution: {}", one_line(&change.of.change.caution));
         }
     }
+    if let Some(namespace) = &one.only {
+        let _ = writeln!(
+            out,
+            "{indent}Caution: Only namespace {namespace} needs it. An exception there allows less: see exceptions of the profile."
+        );
+    }
     for place in one.admits.iter().take(top) {
         let _ = writeln!(out, "{indent}  {} {}", place.namespace, place.workload);
     }
@@ -92,18 +101,34 @@ fn left(out: &mut String, all: &[OfWorkload], top: usize) {
         counted(namespaces.len(), "namespace"),
         if all.len() == 1 { "needs" } else { "need" },
     );
-    for one in all.iter().take(top) {
-        let _ = writeln!(out, "  {} {}", one.place.namespace, one.place.workload);
-        for why in &one.why {
-            let check = why.split(':').next().unwrap_or_default();
-            for violation in one.violations.iter().filter(|one| one.check == check) {
-                let _ = writeln!(out, "    [{}] {}", violation.check, violation.message);
-            }
-            let why = why.strip_prefix(check).and_then(|rest| rest.strip_prefix(": ")).unwrap_or(why);
-            let _ = writeln!(out, "      Not proposed: {why}.");
-        }
+    // What is wrong with a namespace is wrong with each of its workloads.
+    let mut groups = BTreeMap::<(&str, String), Vec<&str>>::new();
+    for one in all {
+        groups.entry((&one.place.namespace, reasons(one))).or_default().push(&one.place.workload);
     }
-    more(out, "", all.len(), top);
+    for ((namespace, reasons), workloads) in groups.iter().take(top) {
+        let first = workloads.iter().take(MOST_NAMES).copied().collect::<Vec<_>>().join(", ");
+        let more = workloads.len().saturating_sub(MOST_NAMES);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let _ = write!(out, "  {namespace} {first}{more}\n{reasons}");
+    }
+    if let Some(more) = groups.len().checked_sub(top).filter(|more| *more > 0) {
+        let _ = writeln!(out, "  and {more} more like these");
+    }
+}
+
+/// What a workload violates, and why nothing is proposed.
+fn reasons(one: &OfWorkload) -> String {
+    let mut out = String::new();
+    for why in &one.why {
+        let check = why.split(':').next().unwrap_or_default();
+        for violation in one.violations.iter().filter(|one| one.check == check) {
+            let _ = writeln!(out, "    [{}] {}", violation.check, violation.message);
+        }
+        let why = why.strip_prefix(check).and_then(|rest| rest.strip_prefix(": ")).unwrap_or(why);
+        let _ = writeln!(out, "      Not proposed: {why}.");
+    }
+    out
 }
 
 fn not_judged(out: &mut String, all: &[NotJudged], top: usize) {

@@ -87,7 +87,7 @@ fn yaml(accepted: &[Accepted], suggestions: &Suggestions) -> Result<String, Fail
     let changes = by_profile(suggestions.steps.iter().filter(|step| !step.is_careful()));
     let mut text = String::new();
     if changes.is_empty() {
-        text.push_str("# No change is proposed that has no caution.\n");
+        text.push_str("# No change is proposed that has no caution and is for several namespaces.\n");
     }
     for (index, (one, profile)) in changed(accepted, &changes).into_iter().enumerate() {
         if index > 0 {

@@ -20,12 +20,12 @@ fn outside(
     let mut missing: Vec<_> = found.filter(|&id| !inside(id)).collect();
     missing.sort_unstable();
     missing.dedup();
+    if missing.contains(&0) {
+        return Err("0 is root".to_owned());
+    }
     let is_constant = |one: &Integer| matches!(one, Integer::Constant(_));
     if !missing.is_empty() && !ranges.iter().all(|one| is_constant(&one.min) && is_constant(&one.max)) {
         return Err("each namespace has numbers of its own here, and another one may be another tenant's".to_owned());
-    }
-    if missing.contains(&0) {
-        return Err("0 is root".to_owned());
     }
     let change = |id: i64| Change::add(path, json!({"min": id, "max": id}), allows(id));
     Ok(missing.into_iter().filter(|id| *id > 0).map(change).collect())

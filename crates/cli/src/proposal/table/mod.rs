@@ -104,7 +104,7 @@ pub fn row_of(check: &str) -> Option<&'static Row> {
 /// Why nothing is proposed for what is no check of the catalogue.
 pub fn why_not(check: &str) -> &'static str {
     match check {
-        "parameters" => "the namespace lacks a value that the profile reads; whoever makes namespaces has to set it",
+        "parameters" => "the namespace lacks a value that the profile reads, and an administrator has to set it",
         "bounds" => "a list of the pod is longer than policies can judge",
         _ => "the profile defines this rule itself",
     }
