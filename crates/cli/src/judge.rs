@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::jiff::Timestamp;
-use palisade_api::{Settings, Values, names::Shape};
+use palisade_api::{Settings, Values, catalogue, names::Shape};
 use palisade_apiserver::admission::{Cluster, Operation, Outcome, Plugins, Review, User};
 use palisade_cel::Minor;
 use palisade_checks::Check;
@@ -261,6 +261,14 @@ impl Refuses for One<'_> {
             (check.comply)(settings, values, pod);
         }
     }
+}
+
+/// Where the pages of checks are.
+const PAGES: &str = "https://github.com/palisade-dev/palisade/blob/main/docs/checks";
+
+/// The page of a check of the catalogue.
+pub fn page_of(check: &str) -> Option<String> {
+    catalogue::ALL.iter().any(|one| one.id == check).then(|| format!("{PAGES}/{check}.md"))
 }
 
 /// Whether an object is a pod.

@@ -5,7 +5,7 @@
 //! Each module uses only modules before it:
 //!
 //! 1. What all commands share: `capture`, `style`, `report`, `output`, `progress`, `parallel`, `input`, `files`, `findings`,
-//!    `options`, `config`, `diff`, `markdown`, `smallest`.
+//!    `options`, `config`, `diff`, `markdown`, `smallest`, `selector`.
 //! 2. What files have in them: `strict`, `namespaces`, `profiles`, `pods`, `offline`, `judge`, `present`.
 //! 3. What a cluster has: `cluster`, `revisions`, `live`; and what is left of it elsewhere: `dumped`, `denial`, `events`; or either: `ground`.
 //! 4. What a change of profiles does: `effects`, `impact`, `whatif`; and the smallest change of profiles that admits what
@@ -64,6 +64,7 @@ mod report;
 mod revisions;
 mod rollback;
 mod rollout;
+mod selector;
 mod smallest;
 mod status;
 mod strict;

@@ -1,24 +1,25 @@
 //! Objects that violate a profile, each workload with what is to be tried of it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use palisade_objects::{owners::Reference, workload::Workload};
+use palisade_objects::{
+    owners::{Owners, Reference},
+    workload::Workload,
+};
 use serde_json::Value as Json;
 
 use crate::{
-    judge::{Judge, REJECTED, Violation},
-    parallel::{parallel, threads},
-    present::{Current, Present},
+    judge::{REJECTED, Violation},
+    present::Current,
     report::one_line,
 };
 
 /// How many bytes of violating objects are kept, as text. A workload with more is not tried.
 const KEPT: usize = 512 << 20;
 
-/// Takes the objects of a cluster. Those that comply are forgotten.
-pub struct Cases<'a> {
-    judge: &'a Judge,
-    present: Present<'a>,
+/// What judged objects are, one by one. Those that comply are forgotten.
+#[derive(Default)]
+pub struct Cases {
     found: Vec<Violating>,
     not_judged: Vec<(String, Reference, Option<Reference>, String)>,
     objects: usize,
@@ -68,41 +69,19 @@ pub struct Found {
     pub not_judged: BTreeMap<Place, String>,
     /// How many objects were judged.
     pub objects: usize,
-    /// Namespaces that objects are in and of which nothing is known.
-    pub unknown: BTreeSet<String>,
     /// Whether there was no room for all of them.
     pub too_many: bool,
 }
 
-impl<'a> Cases<'a> {
-    /// Begins. `known` are the names of all namespaces.
-    pub fn new(judge: &'a Judge, known: &'a BTreeSet<String>) -> Self {
-        Self {
-            judge,
-            present: Present::new(judge, known),
-            found: Vec::new(),
-            not_judged: Vec::new(),
-            objects: 0,
-            kept: 0,
-            too_many: false,
-        }
-    }
-
-    /// Judges some objects. What owns others comes before them.
-    pub fn judge(&mut self, page: Vec<Json>) {
-        let current = self.present.take(page);
-        let verdicts = parallel(threads(), &current, |one| self.judge.judge(one.workload, &one.object));
-        for (one, verdict) in current.into_iter().zip(verdicts) {
-            self.add(one, verdict);
-        }
-    }
-
-    fn add(&mut self, one: Current, verdict: Result<Vec<Violation>, String>) {
+impl Cases {
+    /// Adds an object with the verdict on it.
+    pub fn add(&mut self, one: &Current, verdict: Result<Vec<Violation>, String>) {
         let Current { workload, namespace, object, itself, owner } = one;
         self.objects += 1;
+        let not_judged = |why: String| (namespace.clone(), itself.clone(), owner.clone(), why);
         let violations = match verdict {
             Ok(violations) => violations,
-            Err(why) => return self.not_judged.push((namespace, itself, owner, why)),
+            Err(why) => return self.not_judged.push(not_judged(why)),
         };
         if violations.is_empty() {
             return;
@@ -110,7 +89,7 @@ impl<'a> Cases<'a> {
         // It exists, so the API server has taken it once: no profile is to blame.
         if let Some(one) = violations.iter().find(|one| one.check == REJECTED && one.profile.is_empty()) {
             let why = format!("the API server would not take it as it is: {}", one.message);
-            return self.not_judged.push((namespace, itself, owner, why));
+            return self.not_judged.push(not_judged(why));
         }
         let text = object.to_string();
         if self.kept.saturating_add(text.len()) > KEPT {
@@ -118,15 +97,14 @@ impl<'a> Cases<'a> {
             return;
         }
         self.kept += text.len();
-        let case = Case { kind: workload, text: text.into(), violations };
+        let case = Case { kind: *workload, text: text.into(), violations };
+        let (namespace, itself, owner) = (namespace.clone(), itself.clone(), owner.clone());
         self.found.push(Violating { namespace, itself, owner, case });
     }
 
     /// Gathers them by workload.
-    pub fn end(self) -> Found {
-        let mut found =
-            Found { objects: self.objects, unknown: self.present.unknown, too_many: self.too_many, ..Found::default() };
-        let owners = &self.present.owners;
+    pub fn end(self, owners: &Owners) -> Found {
+        let mut found = Found { objects: self.objects, too_many: self.too_many, ..Found::default() };
         for (namespace, itself, owner, why) in self.not_judged {
             let workload = owners.workload(&itself, owner.as_ref()).to_string();
             found.not_judged.entry((namespace, workload)).or_insert_with(|| one_line(&why));

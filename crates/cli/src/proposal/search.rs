@@ -384,9 +384,8 @@ fn only(trial: &Trial<'_>, changes: &[Owned], admits: &[Place]) -> Option<String
     let (first, _) = admits.first()?;
     let is_one = admits.iter().all(|(namespace, _)| namespace == first);
     let widens = changes.iter().any(|one| one.change.path != DEFAULTS);
-    let selected = |tenant: &&Tenant| {
-        trial.accepted.iter().any(|one| palisade_compiler::selects(&one.profile.spec, tenant))
-    };
+    let selected =
+        |tenant: &&Tenant| trial.accepted.iter().any(|one| palisade_compiler::selects(&one.profile.spec, tenant));
     (is_one && widens && trial.tenants.iter().filter(selected).count() > 1).then(|| first.clone())
 }
 

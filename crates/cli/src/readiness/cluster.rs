@@ -2,12 +2,14 @@
 
 use k8s_openapi::jiff::Timestamp;
 use palisade_cel::Minor;
+use palisade_objects::selector::matches;
 
 use super::{
-    args::ReportArgs,
+    args::{ReportArgs, Sort},
     found::{All, Objects as Found},
 };
 use crate::{
+    cluster::could_not_run,
     ground::Ground,
     judge::Judge,
     namespaces::Tenant,
@@ -23,21 +25,50 @@ pub(super) struct Judged {
     pub version: Minor,
     pub judge: Judge,
     pub all: All,
+    /// Whether only some namespaces were asked for.
+    pub is_narrowed: bool,
+    /// The annotation of namespaces that names their owner.
+    pub owner: Option<String>,
+    /// How namespaces are sorted.
+    pub sort: Sort,
 }
 
 impl Judged {
     /// Judges all objects.
     pub fn new(args: &ReportArgs, now: Timestamp) -> Result<Self, Failure> {
         let mut progress = Progress::new();
-        let Ground { accepted, tenants, version, objects } =
+        let Ground { accepted, mut tenants, version, objects } =
             Ground::open(&args.ground, &args.files, &args.profiles, &mut progress)?;
+        let names = tenants.iter().map(|one| one.name.clone()).collect();
+        let is_narrowed = narrow(args, &mut tenants)?;
         let denying = accepted.iter().map(|one| profiles::in_deny(&one.profile)).collect::<Result<Vec<_>, _>>();
         let denying = denying.map_err(Failure::CouldNotRun)?;
         let judge = Judge::new(&denying, &tenants, version, now)?;
-        let names = tenants.iter().map(|one| one.name.clone()).collect();
         let mut found = Found::new(&judge, &names);
         objects.each(&mut progress, |page| found.judge(page))?;
-        let all = found.end();
-        Ok(Self { accepted, tenants, version, judge, all })
+        let mut all = found.end();
+        if is_narrowed {
+            // Others than those that were asked for.
+            all.unknown.clear();
+        }
+        let (owner, sort) = (args.owner_annotation.clone(), args.sort);
+        Ok(Self { accepted, tenants, version, judge, all, is_narrowed, owner, sort })
     }
+}
+
+/// Keeps the namespaces that were asked for. Whether any were.
+fn narrow(args: &ReportArgs, tenants: &mut Vec<Tenant>) -> Result<bool, Failure> {
+    if let Some(name) = args.only.iter().find(|name| !tenants.iter().any(|one| one.name == **name)) {
+        return Err(could_not_run(format!("--namespace: there is no namespace {name}")));
+    }
+    if !args.only.is_empty() {
+        tenants.retain(|one| args.only.contains(&one.name));
+    }
+    if let Some(selector) = &args.selector {
+        tenants.retain(|one| matches(selector, &one.labels));
+        if tenants.is_empty() {
+            return Err(could_not_run("--selector: no namespace has these labels"));
+        }
+    }
+    Ok(!args.only.is_empty() || args.selector.is_some())
 }

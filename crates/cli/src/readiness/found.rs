@@ -13,6 +13,7 @@ use crate::{
     judge::{Judge, REJECTED, Violation},
     parallel::{parallel, threads},
     present::{Current, Present},
+    proposal::{self, Cases},
     report::one_line,
 };
 
@@ -27,6 +28,7 @@ pub(super) struct Objects<'a> {
     found: Vec<Found>,
     /// How many bytes of objects are kept.
     kept: AtomicUsize,
+    cases: Cases,
 }
 
 /// An object that was judged.
@@ -100,6 +102,8 @@ pub(super) struct All {
     pub workloads: Workloads,
     /// How many objects were judged.
     pub objects: usize,
+    /// What violates a profile, to be tried with changes of the profile.
+    pub cases: proposal::Found,
     /// Namespaces that objects are in and of which nothing is known.
     pub unknown: BTreeSet<String>,
 }
@@ -107,7 +111,13 @@ pub(super) struct All {
 impl<'a> Objects<'a> {
     /// Begins.
     pub fn new(judge: &'a Judge, known: &'a BTreeSet<String>) -> Self {
-        Self { judge, present: Present::new(judge, known), found: Vec::new(), kept: AtomicUsize::new(0) }
+        Self {
+            judge,
+            present: Present::new(judge, known),
+            found: Vec::new(),
+            kept: AtomicUsize::new(0),
+            cases: Cases::default(),
+        }
     }
 
     /// Judges some objects; others than pods and workloads are left out. What owns others comes before them.
@@ -115,7 +125,16 @@ impl<'a> Objects<'a> {
         let current = self.present.take(page);
         let (judge, kept) = (self.judge, &self.kept);
         let outcomes = parallel(threads(), &current, |one| outcome(judge, one.workload, &one.object, kept));
-        for (Current { namespace, itself, owner, .. }, outcome) in current.into_iter().zip(outcomes) {
+        for (one, outcome) in current.into_iter().zip(outcomes) {
+            self.cases.add(
+                &one,
+                match &outcome {
+                    Outcome::Complies => Ok(Vec::new()),
+                    Outcome::Violates(violations, _) => Ok(violations.clone()),
+                    Outcome::NotJudged(why) => Err(why.clone()),
+                },
+            );
+            let Current { namespace, itself, owner, .. } = one;
             self.found.push(Found { namespace, object: itself, owner, outcome });
         }
     }
@@ -130,7 +149,8 @@ impl<'a> Objects<'a> {
             let one = workloads.entry((namespace, workload)).or_default();
             one.add(is_itself, object.name, outcome);
         }
-        All { workloads, objects, unknown: self.present.unknown }
+        let cases = self.cases.end(&self.present.owners);
+        All { workloads, objects, cases, unknown: self.present.unknown }
     }
 }
 

@@ -18,6 +18,8 @@ pub(super) struct About {
     pub time: String,
     /// The version of the API server.
     pub server: String,
+    /// The namespaces of objects that are not known.
+    pub unknown: BTreeSet<String>,
 }
 
 /// All that is suggested.
@@ -138,7 +140,7 @@ impl Suggested {
         let careless = by_profile(suggestions.steps.iter().filter(|step| !step.is_careful()));
         let patches = changed(accepted, &careless).into_iter();
         let patches = patches.map(|(one, after)| (one.checked.profile.clone(), merge_patch(&one.profile, &after)));
-        let unknown = found.unknown.iter().map(|namespace| NotJudged {
+        let unknown = about.unknown.iter().map(|namespace| NotJudged {
             place: Place { namespace: one_line(namespace), workload: String::new() },
             why: "its labels are not known: its Namespace is not among the files".to_owned(),
         });

@@ -19,6 +19,8 @@ use crate::{
     ground::Ground,
     judge::Judge,
     output::{self, could_not_print},
+    parallel::{parallel, threads},
+    present::Present,
     profiles::{self, Accepted},
     progress::Progress,
     proposal::{self, Cases, Owned, Step, Suggestions, Trial},
@@ -39,16 +41,20 @@ pub fn run(args: &SuggestArgs) -> Result<(), Failure> {
     let denying = accepted.iter().map(|one| profiles::in_deny(&one.profile)).collect::<Result<Vec<_>, _>>();
     let judge = Judge::new(&denying.map_err(Failure::CouldNotRun)?, &tenants, version, now)?;
     let known = tenants.iter().map(|one| one.name.clone()).collect();
-    let mut cases = Cases::new(&judge, &known);
-    objects.each(&mut progress, |page| cases.judge(page))?;
-    let found = cases.end();
+    let (mut present, mut cases) = (Present::new(&judge, &known), Cases::default());
+    objects.each(&mut progress, |page| {
+        let current = present.take(page);
+        let verdicts = parallel(threads(), &current, |one| judge.judge(one.workload, &one.object));
+        current.iter().zip(verdicts).for_each(|(one, verdict)| cases.add(one, verdict));
+    })?;
+    let found = cases.end(&present.owners);
     let trial = Trial { accepted: &accepted, tenants: &tenants, version, now };
     let suggestions = proposal::search(&trial, &judge, &found, args.top, &mut progress);
     drop(progress);
     if found.too_many {
         report::note("warning: there are more violating objects than fit into memory; the rest is not counted");
     }
-    let about = About { time: now.to_string(), server: version.to_string() };
+    let about = About { time: now.to_string(), server: version.to_string(), unknown: present.unknown };
     let text = match args.output {
         SuggestFormat::Human => human::text(&Suggested::new(about, &found, &suggestions, &accepted), args.top),
         SuggestFormat::Json => {

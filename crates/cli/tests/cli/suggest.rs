@@ -67,7 +67,12 @@ fn objects() -> Vec<Json> {
     let (volume, mount) = mounting("/srv/other", false);
     all.push(deployment("b", "writer", &volume, &mount));
     all.push(deployment("c", "root", &json!({"securityContext": {"runAsUser": 0}}), &none));
-    all.push(deployment("c", "open", &none, &json!({"securityContext": {"privileged": true, "allowPrivilegeEscalation": true}})));
+    all.push(deployment(
+        "c",
+        "open",
+        &none,
+        &json!({"securityContext": {"privileged": true, "allowPrivilegeEscalation": true}}),
+    ));
     all.push(deployment("d", "lost", &none, &none));
     all.push(deployment("a", "good", &none, &none));
     all
@@ -79,8 +84,7 @@ fn files(objects: &[Json]) -> TempDir {
 }
 
 fn suggest(at: &TempDir, more: &[&str]) -> Run {
-    let arguments =
-        ["suggest", "--profile", "profile.yaml", "-f", "objects.json", "--time", "2026-11-25T08:00:00Z"];
+    let arguments = ["suggest", "--profile", "profile.yaml", "-f", "objects.json", "--time", "2026-11-25T08:00:00Z"];
     let run = run_in(at.path(), &[&arguments[..], more].concat(), "");
     assert_eq!(run.code, Some(0), "{}", run.err);
     run
@@ -95,8 +99,7 @@ fn texts(suggestion: &Json) -> Vec<&str> {
 }
 
 fn places(list: &Json) -> Vec<String> {
-    let place =
-        |one: &Json| format!("{} {}", one["namespace"].as_str().unwrap(), one["workload"].as_str().unwrap());
+    let place = |one: &Json| format!("{} {}", one["namespace"].as_str().unwrap(), one["workload"].as_str().unwrap());
     list.as_array().unwrap().iter().map(place).collect()
 }
 
@@ -160,10 +163,8 @@ fn the_changed_profile_admits_what_was_said() {
     let run = run_in(at.path(), &arguments, "");
     let after: Json = serde_json::from_str(&run.out).unwrap();
     let left: Vec<_> = after["suggestions"].as_array().unwrap().iter().map(texts).collect();
-    let expected = [
-        "spec.images.allowedRegistries += docker.io/bitnami",
-        "spec.volumes.hostPaths += {pathPrefix: /srv/other}",
-    ];
+    let expected =
+        ["spec.images.allowedRegistries += docker.io/bitnami", "spec.volumes.hostPaths += {pathPrefix: /srv/other}"];
     assert_eq!((left.concat(), after["left"].as_array().unwrap().len()), (expected.to_vec(), 3));
     // The merge patch is the same change.
     let patch = &json_of(&at, &[])["patches"]["shop"];

@@ -254,10 +254,13 @@ pub const COMMANDS: [Command; 28] = [
         inputs: &[P, N, O, ("earlier", EARLIER)],
     },
     Command {
-        line: "report -f {pod} --profile {profile} --namespaces {namespace} --time 2026-01-01T00:00:00Z -o markdown -o json={directory}/r.json",
+        line: "report -f {pod} --profile {profile} --namespaces {namespace} --time 2026-01-01T00:00:00Z -o markdown -o json={directory}/r.json -l tenancy=tool --owner-annotation uid --sort owner",
         inputs: &[O, P, N],
     },
-    Command { line: "suggest -f {profile} -f {namespace} -f {pod} --time 2026-01-01T00:00:00Z -o json", inputs: &[P, N, O] },
+    Command {
+        line: "suggest -f {profile} -f {namespace} -f {pod} --time 2026-01-01T00:00:00Z -o json",
+        inputs: &[P, N, O],
+    },
     Command {
         line: "suggest -f {pod} --profile {profile} --namespaces {namespace} --time 2026-01-01T00:00:00Z --top 2",
         inputs: &[O, P, N],
