@@ -1,6 +1,6 @@
 //! Objects that violate a profile, each workload with what is to be tried of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use palisade_objects::{
     owners::{Owners, Reference},
@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// How many bytes of violating objects are kept, as text. A workload with more is not tried.
-const KEPT: usize = 512 << 20;
+const KEPT: usize = 128 << 20;
 
 /// What judged objects are, one by one. Those that comply are forgotten.
 #[derive(Default)]
@@ -109,17 +109,12 @@ impl Cases {
             let workload = owners.workload(&itself, owner.as_ref()).to_string();
             found.not_judged.entry((namespace, workload)).or_insert_with(|| one_line(&why));
         }
+        let mut seen = BTreeSet::new();
         for Violating { namespace, itself, owner, case } in self.found {
-            let workload = owners.workload(&itself, owner.as_ref()).to_string();
-            let cases: &mut Vec<Case> = found.violating.entry((namespace, workload)).or_default();
+            let place = (namespace, owners.workload(&itself, owner.as_ref()).to_string());
             // A hundred pods of one template are one case.
-            let is_same = |other: &Case| {
-                other.kind == case.kind
-                    && other.violations == case.violations
-                    && other.pod()["spec"] == case.pod()["spec"]
-            };
-            if !cases.iter().any(is_same) {
-                cases.push(case);
+            if seen.insert((place.clone(), itself.kind, case.violations.clone(), case.pod()["spec"].to_string())) {
+                found.violating.entry(place).or_default().push(case);
             }
         }
         found

@@ -10,6 +10,8 @@ mod cases;
 mod change;
 mod search;
 mod table;
+#[cfg(test)]
+mod tests;
 
 pub use cases::{Cases, Found};
 pub use change::{applied, merge_patch};

@@ -308,7 +308,7 @@ fn changes_for(demand: Option<&Demand>, violation: &Violation, pod: &serde_json:
     let Some(row) = table::row_of(&violation.check) else { return Err(table::why_not(&violation.check).to_owned()) };
     let Row { find: Some(find), why_not, .. } = row else { return Err(row.why_not.to_owned()) };
     let Some(Demand { settings, values, .. }) = demand else { return Err((*why_not).to_owned()) };
-    match find(&Subject { settings, values, pod })? {
+    match find(&Subject { settings, values, pod, message: &violation.message })? {
         found if found.is_empty() => Err((*why_not).to_owned()),
         found => Ok(found),
     }

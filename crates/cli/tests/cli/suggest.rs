@@ -16,7 +16,7 @@ spec:
   users:
     runAsUser: {rule: MustRunAs, ranges: [{min: $uid, max: $uid}]}
   volumes:
-    allowed: [configMap, emptyDir, hostPath, secret]
+    allowed: [configMap, emptyDir, hostPath, projected, secret]
     hostPaths: [{pathPrefix: /srv/shared}]
   images: {allowedRegistries: [registry.example]}
 ";
@@ -214,4 +214,14 @@ fn no_change_opens_the_node_or_another_namespace() {
     let all = json_of(&files(&objects), &[]);
     assert_eq!(all["suggestions"], json!([]), "{all}");
     assert_eq!(all["left"].as_array().unwrap().len(), 8, "{all}");
+}
+
+/// The API server adds a volume to each pod that no template has.
+#[test]
+fn the_volume_of_the_token_is_known() {
+    let at = files(&[namespace("a", Some(5000)), deployment("a", "web", &json!({}), &json!({}))]);
+    std::fs::write(at.path().join("profile.yaml"), PROFILE.replace("projected, ", "")).unwrap();
+    let all = json_of(&at, &[]);
+    let found: Vec<_> = all["suggestions"].as_array().unwrap().iter().map(texts).collect();
+    assert_eq!(found.concat(), ["spec.volumes.allowed += projected"]);
 }

@@ -23,6 +23,8 @@ pub struct Subject<'a> {
     pub values: &'a Values,
     /// The pod, or the template of one.
     pub pod: &'a Json,
+    /// What the violation says: the API server adds to a pod what a template does not have.
+    pub message: &'a str,
 }
 
 /// Changes with which the check is expected to admit the pod; or why none is proposed.
@@ -250,7 +252,7 @@ mod tests {
         ] {
             for row in &TABLE {
                 if let Some(find) = row.find {
-                    let _ = find(&Subject { settings: &settings, values: &values, pod: &pod });
+                    let _ = find(&Subject { settings: &settings, values: &values, pod: &pod, message: "" });
                 }
             }
         }

@@ -27,6 +27,9 @@ const ROOTS: [&str; 15] = [
     "/var/lib", "/var/run",
 ];
 
+/// How the API server names the volume with the token of a pod, which no template has.
+const TOKEN: &str = "\"kube-api-access-";
+
 fn is_of_the_node(path: &str) -> bool {
     // `/var/run` is a link to `/run`.
     let path = path.strip_prefix("/var").filter(|rest| rest.starts_with("/run")).unwrap_or(path);
@@ -42,8 +45,9 @@ pub(super) fn kinds(subject: &Subject<'_>) -> Found {
     let Some(list) = &volumes.allowed else { return Ok(vec![]) };
     let allowed = list.resolve(subject.values);
     let fields = subject.volumes().filter_map(Json::as_object).flat_map(|volume| volume.keys());
+    let fields = fields.map(String::as_str).chain(subject.message.contains(TOKEN).then_some("projected"));
     let mut changes = Vec::new();
-    for kind in missing(fields.map(String::as_str).filter(|key| *key != "name"), &allowed) {
+    for kind in missing(fields.filter(|key| *key != "name"), &allowed) {
         let change =
             Change::add("volumes.allowed", text(kind)?, format!("Any pod may mount a volume of the kind {kind}."));
         changes.push(match kind {
