@@ -37,7 +37,7 @@ pub struct ReportArgs {
     #[arg(long, value_name = "FILE")]
     pub earlier: Vec<String>,
     /// Report on this namespace alone; may be given several times.
-    #[arg(short, long = "namespace", id = "only", value_name = "NAMESPACE")]
+    #[arg(short = 'n', long = "namespace", id = "only", value_name = "NAMESPACE")]
     pub only: Vec<String>,
     /// Report on the namespaces with these labels alone, as kubectl takes them: team=a,stage!=test.
     #[arg(short = 'l', long, value_name = "SELECTOR", value_parser = selector::parse)]

@@ -36,7 +36,7 @@ pub(super) fn text(all: &Suggested, top: usize) -> String {
         suggestion(&mut out, index, one, top);
     }
     if all.more > 0 {
-        let _ = writeln!(out, "\nFurther changes admit {} more: --top shows more.", counted(all.more, "workload"));
+        let _ = writeln!(out, "\nFurther changes admit {}: --top shows more.", counted(all.more, "more workload"));
     }
     left(&mut out, &all.left, top);
     not_judged(&mut out, &all.not_judged, top);

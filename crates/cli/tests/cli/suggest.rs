@@ -148,7 +148,7 @@ fn people_read_what_is_newly_allowed_and_who_is_left() {
         assert!(text.contains(part), "{part}\n---\n{text}");
     }
     let one = suggest(&at, &["--top", "1"]).out;
-    assert!(one.contains("Further changes admit 4 more workloads") && !one.contains("\n2. "), "{one}");
+    assert!(one.contains("Further changes admit 4 more workloads: --top") && !one.contains("\n2. "), "{one}");
 }
 
 #[test]
