@@ -278,7 +278,7 @@ pub(super) fn lead(summary: &Summary) -> String {
         let _ = write!(text, " {} {comply} with changes that are known and listed below.", number(*nearly));
     }
     if *needs_work > 0 {
-        let _ = write!(text, " {} {} work by the owners.", number(*needs_work), verb(*needs_work, "needs", "need"));
+        let _ = write!(text, " {} {} work.", number(*needs_work), verb(*needs_work, "needs", "need"));
     }
     if *not_judged > 0 {
         let _ = write!(text, " {} could not be judged as a whole.", number(*not_judged));

@@ -1,5 +1,7 @@
 //! Volumes, paths of the node, drivers.
 
+use std::path::Path;
+
 use palisade_api::settings::HostPath;
 use palisade_checks::{Resolve, Text};
 use serde_json::{Value as Json, json};
@@ -35,7 +37,7 @@ fn is_of_the_node(path: &str) -> bool {
     let path = path.strip_prefix("/var").filter(|rest| rest.starts_with("/run")).unwrap_or(path);
     let path = if path.is_empty() { "/" } else { path };
     ROOTS.contains(&path)
-        || path.ends_with(".sock")
+        || Path::new(path).extension().is_some_and(|extension| extension == "sock")
         || OF_THE_NODE.iter().any(|one| path == *one || path.starts_with(&format!("{one}/")))
 }
 
@@ -85,11 +87,10 @@ pub(super) fn host_paths(subject: &Subject<'_>) -> Found {
             return Err(format!("{found} is no plain path"));
         }
         match covered(paths, subject, path) {
-            Some(Cover::Writable) => continue,
             Some(Cover::ReadOnly) if is_written(subject, volume) => {
                 return Err(format!("{found} is for reading, and the pod does not mount it with readOnly: true"));
             }
-            Some(Cover::ReadOnly) => continue,
+            Some(Cover::ReadOnly | Cover::Writable) => continue,
             None => {}
         }
         if is_of_the_node(path) {
