@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::jiff::Timestamp;
 use palisade_api::settings::mutation::{Defaults, Engine};
 use palisade_cel::Minor;
+use palisade_objects::json::Change as _;
 use serde_json::json;
 
 use super::{
@@ -115,7 +116,7 @@ impl Trial<'_> {
     fn is_taken(&self, profile: &palisade_api::ToolSecurityProfile) -> bool {
         let mut cluster = palisade_gate::cluster(self.version);
         let mut object = json!(profile);
-        if let Some(metadata) = object["metadata"].as_object_mut() {
+        if let Some(metadata) = object.at_mut(&["metadata"]).as_object_mut() {
             metadata.retain(|key, _| key == "name");
         }
         if let Some(fields) = object.as_object_mut() {

@@ -103,7 +103,7 @@ pub fn row_of(check: &str) -> Option<&'static Row> {
     TABLE.iter().find(|row| row.check == check)
 }
 
-/// Why nothing is proposed for what is no check of the catalogue.
+/// Why nothing is proposed for what is not a check of the catalogue.
 pub fn why_not(check: &str) -> &'static str {
     match check {
         "parameters" => "the namespace lacks a value that the profile reads, and an administrator has to set it",
@@ -139,7 +139,7 @@ fn items(list: &Json) -> impl Iterator<Item = &Json> {
 /// A text of a pod as a profile writes it. A pod is no place for a pattern or a reference to a parameter.
 fn text(found: &str) -> Result<String, String> {
     if found.contains('*') || found.len() > 256 || found.chars().any(char::is_control) {
-        return Err(format!("{:?} is no name that a profile can list", found.chars().take(80).collect::<String>()));
+        return Err(format!("{:?} is not a name that a profile can list", found.chars().take(80).collect::<String>()));
     }
     Ok(found.replace('$', "$$"))
 }

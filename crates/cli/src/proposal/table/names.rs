@@ -29,7 +29,7 @@ pub(super) fn registries(subject: &Subject<'_>) -> Found {
     let mut changes: Vec<Change> = Vec::new();
     for name in found.filter(|name| !name.is_empty() && !image::is_from(name, &allowed)) {
         if !image::is_valid(name) {
-            return Err("an image ID, or a text that is no name of an image, is from no registry".to_owned());
+            return Err("an image ID, or a text that is not the name of an image, is from no registry".to_owned());
         }
         let registry = registry(&image::completed(name));
         if is_of_a_namespace(list, &registry) {
