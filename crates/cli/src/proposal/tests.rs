@@ -6,7 +6,7 @@ use k8s_openapi::{apimachinery::pkg::apis::meta::v1::ObjectMeta, jiff::Timestamp
 use palisade_api::{ToolSecurityProfile, catalogue};
 use palisade_cel::Minor;
 use palisade_checks::fixture::Fixture;
-use palisade_objects::json::set;
+use palisade_objects::{existing::anew, json::set};
 use serde_json::{Value as Json, json};
 
 use super::{
@@ -19,6 +19,38 @@ use crate::{
     parallel::{parallel, threads},
     profiles,
 };
+
+/// Pods of checks whose fixtures have parameters, or values that are never proposed.
+const MORE: &str = "
+- check: capabilities
+  name: one of the Baseline level
+  settings: {privileges: {capabilities: {allowedAdd: [], requiredDrop: []}}}
+  pod: {spec: {containers: [{securityContext: {capabilities: {add: [CHOWN]}}}]}}
+- check: runAsGroup
+  name: another group
+  settings: {users: {runAsGroup: {rule: MayRunAs, ranges: [{min: 1, max: 2}]}}}
+  pod: {spec: {securityContext: {runAsGroup: 7}}}
+- check: fsGroup
+  name: another group
+  settings: {users: {fsGroup: {rule: MayRunAs, ranges: [{min: 1, max: 2}]}}}
+  pod: {spec: {securityContext: {fsGroup: 7}}}
+- check: supplementalGroups
+  name: another group
+  settings: {users: {supplementalGroups: {rule: MayRunAs, ranges: [{min: 1, max: 2}]}}}
+  pod: {spec: {securityContext: {supplementalGroups: [1, 7]}}}
+- check: seLinuxOptions
+  name: another type
+  settings: {privileges: {seLinux: {types: [container_t]}}}
+  pod: {spec: {securityContext: {seLinuxOptions: {type: container_init_t}}}}
+- check: serviceAccountTokens
+  name: another audience
+  settings: {identity: {serviceAccountTokens: {audiences: [a]}}}
+  pod: {spec: {volumes: [{name: v, projected: {sources: [{serviceAccountToken: {path: t, audience: b}}]}}]}}
+- check: tolerations
+  name: a taint of its own
+  settings: {scheduling: {tolerations: []}}
+  pod: {spec: {tolerations: [{key: gpu, operator: Exists, effect: NoSchedule}]}}
+";
 
 /// How many fixtures of a check are tried.
 const OF_A_CHECK: usize = 2;
@@ -38,7 +70,8 @@ fn profile(fixture: &Fixture) -> ToolSecurityProfile {
 fn pod(fixture: &Fixture) -> Json {
     let mut pod = fixture.pod();
     set(&mut pod, &["metadata", "namespace"], "a");
-    pod
+    // Without ephemeral containers, which no pod is created with.
+    anew(pod)
 }
 
 fn tenant() -> Tenant {
@@ -56,14 +89,21 @@ fn violations(profile: &ToolSecurityProfile, pod: &Json) -> usize {
 #[test]
 fn what_a_row_proposes_admits_the_pod() {
     let mut tries: Vec<(&str, Fixture, Vec<Change>)> = Vec::new();
+    let more: Vec<Json> = serde_saphyr::from_str(MORE).unwrap();
     for check in catalogue::ALL {
         let Some(find) = row_of(check.id).and_then(|row| row.find) else { continue };
-        let fixtures: Vec<Fixture> = serde_saphyr::from_str(check.fixtures).unwrap();
+        let mut fixtures: Vec<Fixture> = serde_saphyr::from_str(check.fixtures).unwrap();
+        fixtures.extend(more.iter().filter(|one| one["check"] == check.id).map(|one| {
+            let fixture = json!({
+                "name": one["name"], "settings": one["settings"], "pod": one["pod"], "violations": [check.id],
+            });
+            serde_json::from_value::<Fixture>(fixture).unwrap()
+        }));
         let violating = fixtures
             .into_iter()
             .filter(|one| !one.violations.is_empty() && one.parameters.is_empty() && one.invalid.is_none());
         let proposed = violating.filter_map(|one| {
-            let (settings, values, pod) = (profile(&one).spec.effective_settings(), one.values(), one.pod());
+            let (settings, values, pod) = (profile(&one).spec.effective_settings(), one.values(), pod(&one));
             let subject = Subject { settings: &settings, values: &values, pod: &pod, message: "" };
             let changes = find(&subject).ok().filter(|changes| !changes.is_empty())?;
             Some((check.id, one, changes))

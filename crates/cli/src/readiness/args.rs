@@ -13,7 +13,7 @@ Examples:
   palisade report --live --earlier october.json --earlier november.json -o html=report.html
   palisade report --dump cluster/ --profile next.yaml -o html=if-next.html
   palisade report --live -n tool-weather -o html=weather.html   # the page of one tenant
-  palisade report --live -l team=maps --owner-annotation example.org/contact --sort owner -o html=maps.html
+  palisade report --live -l team=maps --owner-annotation example.org/contact --sort owner
   kubectl get tsp,ns,deploy,sts,cronjobs,pods -A -o yaml | palisade report -f - -o markdown
 
 It reads; it changes nothing. --live needs the rights to list profiles, namespaces, exceptions, pods and workloads.

@@ -11,7 +11,7 @@ Examples:
   palisade suggest --live --profile next.yaml        # a profile that is not in the cluster yet
   palisade suggest --dump cluster/ -o json
   palisade suggest -f objects.yaml --namespaces namespaces.yaml --profile profile.yaml
-  palisade suggest --live -o yaml > next.yaml        # the profiles with all changes without a caution
+  palisade suggest --live -o yaml > next.yaml        # the changed profiles
   palisade diff next.yaml --live                     # and what these would do
 
 It reads; it changes nothing. --live needs the rights to list profiles, namespaces, exceptions, pods and workloads.
