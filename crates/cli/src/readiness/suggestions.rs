@@ -53,9 +53,9 @@ impl OfSuggestion {
             count => format!("{count} changes together"),
         };
         let admits = if self.changes.len() == 1 { "admits" } else { "admit" };
-        let more = if index == 0 { "" } else { " more" };
+        let more = if index == 0 { "" } else { "more " };
         format!(
-            "{changes} of {}{} {admits} {} workloads{more} in {} namespaces:",
+            "{changes} of {}{} {admits} {} {more}workloads in {} namespaces:",
             if profiles.iter().all(|one| Some(one) == profiles.first()) { "profile " } else { "profiles " },
             if profiles.iter().all(|one| Some(one) == profiles.first()) {
                 profiles.first().copied().unwrap_or_default().to_owned()

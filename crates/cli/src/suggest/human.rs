@@ -56,12 +56,12 @@ fn suggestion(out: &mut String, index: usize, one: &Suggestion, top: usize) {
     }
     let Count { workloads, namespaces } = one.count;
     let together = if one.changes.len() > 1 { "together " } else { "" };
-    let after = if index == 0 { "" } else { " more" };
+    let noun = if index == 0 { "workload" } else { "more workload" };
     let _ = writeln!(
         out,
-        "{indent}{together}{} {}{after} in {}",
+        "{indent}{together}{} {} in {}",
         if one.changes.len() > 1 { "admit" } else { "admits" },
-        counted(workloads, "workload"),
+        counted(workloads, noun),
         counted(namespaces, "namespace"),
     );
     for change in &one.changes {
