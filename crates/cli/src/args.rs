@@ -6,7 +6,7 @@ use crate::{
     audit::AuditArgs, check::CheckArgs, compare::DiffArgs, dump::DumpArgs, eval::EvalArgs, exception::ExceptionCommand,
     explain::ExplainArgs, guard::GuardCommand, history::HistoryArgs, lint::LintArgs, migrate::PspArgs, new::NewCommand,
     readiness::ReportArgs, render::RenderArgs, replay::ReplayArgs, rollback::RollbackArgs, rollout::RolloutCommand,
-    status::StatusArgs, style::Color, test::TestArgs, why::WhyArgs,
+    status::StatusArgs, style::Color, suggest::SuggestArgs, test::TestArgs, why::WhyArgs,
 };
 
 const EXAMPLES: &str = "\
@@ -25,8 +25,8 @@ A copy or link named kubectl-palisade in PATH makes this a plugin: kubectl palis
 
 /// Tenant security for Kubernetes, enforced by the API server itself.
 ///
-/// Works offline: only status, why, history, diff, dump, rollback, rollout, exception, audit --metrics, and check, replay and
-/// report with --live ask a cluster, and only rollback, rollout and exception change anything. What render prints passed the
+/// Works offline: only status, why, history, diff, dump, rollback, rollout, exception, audit --metrics, and check, replay, report
+/// and suggest with --live ask a cluster, and only rollback, rollout and exception change anything. What render prints passed the
 /// check that the controller makes before it applies anything.
 #[derive(Debug, Parser)]
 #[command(name = "palisade", version, after_help = EXAMPLES)]
@@ -127,6 +127,12 @@ pub enum Command {
     /// report counts checks and namespaces, and has the smallest change of each workload with which it complies. The page
     /// needs no network.
     Report(ReportArgs),
+    /// Propose the smallest changes of profiles that admit what exists, and say what else they would allow.
+    ///
+    /// Judges all pods and workloads of a cluster, of a dump of it, or in files, and looks for values that a profile would have to
+    /// list for those that violate it. Each change was tried: the changed profile judged them again. Changes that admit the
+    /// most workloads come first. No change is proposed that opens a node or turns a check off.
+    Suggest(SuggestArgs),
     /// Print how to remove the guard of what a profile reads from namespaces.
     #[command(subcommand)]
     Guard(GuardCommand),

@@ -69,6 +69,59 @@ impl Objects<'_> {
     }
 }
 
+/// Profiles, the namespaces that they select, and the pods and workloads in them.
+pub struct Ground<'a> {
+    /// The profiles. There is one at least.
+    pub accepted: Vec<Accepted>,
+    /// All namespaces that are known.
+    pub tenants: Vec<Tenant>,
+    /// The version of the API server.
+    pub version: Minor,
+    /// The pods and workloads.
+    pub objects: Objects<'a>,
+}
+
+impl<'a> Ground<'a> {
+    /// Reads profiles and namespaces of the cluster, of a dump or of files. The profiles in the files `profiles`, if there are
+    /// any, replace those.
+    ///
+    /// # Errors
+    /// They cannot be read, or there is no profile.
+    pub fn open(
+        args: &'a GroundArgs,
+        files: &[String],
+        profiles: &[String],
+        progress: &mut Progress,
+    ) -> Result<Self, Failure> {
+        let given = if profiles.is_empty() { None } else { Some(profiles::all(&files::sources(profiles)?)?) };
+        let (accepted, tenants, version, objects) = if args.live {
+            let (found, tenants, version) = args.cluster.ask(async |client| {
+                let rights = live::judged().chain([live::NAMESPACES, live::EXCEPTIONS]);
+                live::permitted(&client, rights.chain(given.is_none().then_some(live::PROFILES))).await?;
+                let found = if given.is_none() { live::profiles(&client).await? } else { Vec::new() };
+                Ok((found, live::all_tenants(&client, progress).await?, live::version(&client).await?))
+            })?;
+            let live = || found.into_iter().map(profiles::accept_live).collect::<Result<_, _>>();
+            let accepted = given.map_or_else(live, Ok).map_err(Failure::CouldNotRun)?;
+            (accepted, tenants, version, Objects::Cluster(&args.cluster))
+        } else if let Some(directory) = &args.dump {
+            let mut dump = Dump::open(directory)?;
+            let accepted = given.unwrap_or_else(|| std::mem::take(&mut dump.profiles));
+            (accepted, std::mem::take(&mut dump.tenants), dump.version, Objects::Dump(dump))
+        } else {
+            let reading =
+                Reading { namespaces: args.namespaces.as_deref(), profiles: given.is_none(), ..Reading::default() };
+            let found = Manifests::read(files, reading)?;
+            (given.unwrap_or(found.profiles), found.tenants, Minor::DEFAULT, Objects::Files(found.objects))
+        };
+        if accepted.is_empty() {
+            let help = "--profile names files with profiles";
+            return Err(Failure::CouldNotRun(vec![Problem::new("there is no profile to judge by").help(help)]));
+        }
+        Ok(Self { accepted, tenants, version: args.kube_version.unwrap_or(version), objects })
+    }
+}
+
 /// What is in manifests.
 #[derive(Default)]
 pub struct Manifests {

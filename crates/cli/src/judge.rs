@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::jiff::Timestamp;
-use palisade_api::{Settings, Values, names::Shape};
+use palisade_api::{Settings, Values, catalogue, names::Shape};
 use palisade_apiserver::admission::{Cluster, Operation, Outcome, Plugins, Review, User};
 use palisade_cel::Minor;
 use palisade_checks::Check;
@@ -48,7 +48,17 @@ pub struct Judge {
     /// By the name of a policy: its profile, and the path of its list of violations.
     policies: BTreeMap<String, (String, String)>,
     /// By the name of a namespace: the settings and values of each profile that selects it.
-    demands: BTreeMap<String, Vec<(Settings, Values)>>,
+    demands: BTreeMap<String, Vec<Demand>>,
+}
+
+/// What a profile asks of the pods of a namespace.
+pub struct Demand {
+    /// The profile.
+    pub profile: String,
+    /// Its settings, with what absent ones mean.
+    pub settings: Settings,
+    /// The values of its parameters there.
+    pub values: Values,
 }
 
 impl Judge {
@@ -82,7 +92,11 @@ impl Judge {
                 let requests = tenant.requests.iter().map(|(_, request)| request);
                 let params = checked.params(tenant, requests, now);
                 let values = params.map(|params| params.spec.values()).unwrap_or_default();
-                demands.entry(tenant.name.clone()).or_default().push((profile.spec.effective_settings(), values));
+                demands.entry(tenant.name.clone()).or_default().push(Demand {
+                    profile: checked.profile.clone(),
+                    settings: profile.spec.effective_settings(),
+                    values,
+                });
             }
         }
         let alone = cluster.clone().with_plugins(none);
@@ -92,6 +106,11 @@ impl Judge {
     /// Whether a profile selects a namespace.
     pub fn selects(&self, namespace: &str) -> bool {
         self.demands.contains_key(namespace)
+    }
+
+    /// What the profiles that select a namespace ask of its pods.
+    pub fn demands(&self, namespace: &str) -> &[Demand] {
+        self.demands.get(namespace).map(Vec::as_slice).unwrap_or_default()
     }
 
     /// The violations of a pod or workload, which is to be created, and of the pods that it makes.
@@ -220,7 +239,7 @@ struct One<'a> {
     judge: &'a Judge,
     kind: Option<&'a Workload>,
     object: &'a Json,
-    demands: &'a [(Settings, Values)],
+    demands: &'a [Demand],
 }
 
 impl Refuses for One<'_> {
@@ -238,10 +257,18 @@ impl Refuses for One<'_> {
     }
 
     fn comply(&self, check: &Check, pod: &mut Json) {
-        for (settings, values) in self.demands {
+        for Demand { settings, values, .. } in self.demands {
             (check.comply)(settings, values, pod);
         }
     }
+}
+
+/// Where the pages of checks are.
+const PAGES: &str = "https://github.com/palisade-dev/palisade/blob/main/docs/checks";
+
+/// The page of a check of the catalogue.
+pub fn page_of(check: &str) -> Option<String> {
+    catalogue::ALL.iter().any(|one| one.id == check).then(|| format!("{PAGES}/{check}.md"))
 }
 
 /// Whether an object is a pod.

@@ -5,13 +5,14 @@
 //! Each module uses only modules before it:
 //!
 //! 1. What all commands share: `capture`, `style`, `report`, `output`, `progress`, `parallel`, `input`, `files`, `findings`,
-//!    `options`, `config`, `diff`, `markdown`, `smallest`.
-//! 2. What files have in them: `strict`, `namespaces`, `profiles`, `pods`, `offline`, `judge`.
+//!    `options`, `config`, `diff`, `markdown`, `smallest`, `selector`.
+//! 2. What files have in them: `strict`, `namespaces`, `profiles`, `pods`, `offline`, `judge`, `present`.
 //! 3. What a cluster has: `cluster`, `revisions`, `live`; and what is left of it elsewhere: `dumped`, `denial`, `events`; or either: `ground`.
-//! 4. What a change of profiles does: `effects`, `impact`, `whatif`.
+//! 4. What a change of profiles does: `effects`, `impact`, `whatif`; and the smallest change of profiles that admits what
+//!    exists: `proposal`.
 //! 5. Commands, none of which uses another: `render`, `explain`, `check`, `eval`, `test`, `new`, `lint`, `migrate`, `history`,
 //!    `compare` (`palisade diff`), `replay`, `dump`, `rollback`, `rollout`, `exception`, `guard`, `status`, `audit`,
-//!    `readiness` (`palisade report`).
+//!    `readiness` (`palisade report`), `suggest`.
 //! 6. A command that asks another: `why` has a pod explained.
 //! 7. The command line, its manual, and a test of what is written of it: `args`, `manual`, `written`.
 #![allow(clippy::disallowed_methods, reason = "this crate reads the files that its user names")]
@@ -52,8 +53,10 @@ mod options;
 mod output;
 mod parallel;
 mod pods;
+mod present;
 mod profiles;
 mod progress;
+mod proposal;
 mod readiness;
 mod render;
 mod replay;
@@ -61,10 +64,12 @@ mod report;
 mod revisions;
 mod rollback;
 mod rollout;
+mod selector;
 mod smallest;
 mod status;
 mod strict;
 mod style;
+mod suggest;
 mod test;
 mod whatif;
 mod why;
@@ -135,6 +140,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Status(args) => status::run(&args),
         Command::Why(args) => why::run(&args),
         Command::Report(args) => readiness::run(&args),
+        Command::Suggest(args) => suggest::run(&args),
         Command::Audit(args) => audit::run(&args),
         Command::Completions { shell } => manual::completions(shell),
         Command::Man { directory } => manual::pages(directory.as_deref()),

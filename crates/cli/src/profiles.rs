@@ -3,7 +3,10 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use k8s_openapi::{api::admissionregistration::v1::ValidatingAdmissionPolicy, jiff::Timestamp};
-use palisade_api::{Diagnostic, ToolSecurityParams, ToolSecurityProfile, conditions::ExceptionReason, names};
+use palisade_api::{
+    Diagnostic, NamespaceStages, Stage, ToolSecurityParams, ToolSecurityProfile, WorkloadStage,
+    conditions::ExceptionReason, names,
+};
 use palisade_cel::Minor;
 use palisade_compiler::{ChangedBy, Compiled, Mutation};
 use palisade_gate::Checked;
@@ -106,6 +109,24 @@ pub fn accept(object: &Object<'_>) -> Result<Accepted, Vec<Problem>> {
 /// All its problems.
 pub fn accept_live(profile: ToolSecurityProfile) -> Result<Accepted, Vec<Problem>> {
     checked(profile, &problem)
+}
+
+/// A profile as it would be in the stage Deny everywhere: only then everything that is wrong is a denial, also what is no
+/// violation of a check, such as a parameter that is missing.
+///
+/// # Errors
+/// All its problems.
+pub fn in_deny(profile: &ToolSecurityProfile) -> Result<Accepted, Vec<Problem>> {
+    let mut profile = profile.clone();
+    let enforcement = &mut profile.spec.enforcement;
+    enforcement.pods = Stage::Deny;
+    enforcement.namespace_stages = NamespaceStages::Uniform;
+    if enforcement.workloads != WorkloadStage::Off {
+        enforcement.workloads = WorkloadStage::Deny;
+    }
+    // Its waves need namespaces with stages of their own.
+    profile.spec.rollout = None;
+    accept_live(profile)
 }
 
 /// The profiles of a cluster that are accepted, each with its name or what is wrong with it. Of others an earlier generation

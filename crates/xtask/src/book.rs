@@ -40,6 +40,7 @@ const PARTS: [(&str, &[&str]); 5] = [
             "status.md",
             "scan.md",
             "report.md",
+            "suggest.md",
             "audit.md",
             "offline.md",
             "static.md",

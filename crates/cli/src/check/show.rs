@@ -9,33 +9,31 @@ use serde_json::{Value as Json, json};
 use super::{Checked, Judged};
 use crate::{
     findings::{Finding, Findings, Rule, region},
-    judge::{REJECTED, Violation},
+    judge::{REJECTED, Violation, page_of},
     profiles::Accepted,
     report::{Problem, harmless, one_line, rendered},
     style::Style,
 };
 
-const PAGES: &str = "https://github.com/palisade-dev/palisade/blob/main/docs/checks";
-
 /// The findings with the checks of all profiles as rules.
 pub(super) fn shared(checked: &Checked<'_>, accepted: &[Accepted]) -> Findings {
-    let rule = |id: &str, title: &str, page: bool| Rule {
+    let rule = |id: &str, title: &str| Rule {
         id: id.to_owned(),
         title: title.to_owned(),
         why: title.to_owned(),
-        page: page.then(|| format!("{PAGES}/{id}.md")),
+        page: page_of(id),
         severity: Severity::Error,
         category: None,
     };
-    let mut rules: Vec<_> = catalogue::ALL.iter().map(|check| rule(check.id, check.title, true)).collect();
+    let mut rules: Vec<_> = catalogue::ALL.iter().map(|check| rule(check.id, check.title)).collect();
     let customs = accepted.iter().flat_map(|one| &one.checked.customs);
-    rules.extend(customs.map(|custom| rule(&custom.check.id, "a check of the profile", false)));
-    rules.push(rule(REJECTED, "the API server rejects it", false));
+    rules.extend(customs.map(|custom| rule(&custom.check.id, "a check of the profile")));
+    rules.push(rule(REJECTED, "the API server rejects it"));
     let found: Vec<_> =
         checked.objects.iter().flat_map(|one| one.violations.iter().map(|violation| finding(one, violation))).collect();
     for one in &found {
         if !rules.iter().any(|rule| rule.id == one.rule) {
-            rules.push(rule(&one.rule, "a rule of the policy itself", false));
+            rules.push(rule(&one.rule, "a rule of the policy itself"));
         }
     }
     Findings { command: "check", rules, found, objects: checked.objects.len() }

@@ -2,15 +2,18 @@
 
 use std::{path::PathBuf, str::FromStr};
 
-use k8s_openapi::jiff::Timestamp;
+use clap::ValueEnum;
+use k8s_openapi::{apimachinery::pkg::apis::meta::v1::LabelSelector, jiff::Timestamp};
 
-use crate::{ground::GroundArgs, options};
+use crate::{ground::GroundArgs, options, selector};
 
 const EXAMPLES: &str = "\
 Examples:
   palisade report --live -o html=report.html -o json=report.json
   palisade report --live --earlier october.json --earlier november.json -o html=report.html
   palisade report --dump cluster/ --profile next.yaml -o html=if-next.html
+  palisade report --live -n tool-weather -o html=weather.html   # the page of one tenant
+  palisade report --live -l team=maps --owner-annotation example.org/contact --sort owner
   kubectl get tsp,ns,deploy,sts,cronjobs,pods -A -o yaml | palisade report -f - -o markdown
 
 It reads; it changes nothing. --live needs the rights to list profiles, namespaces, exceptions, pods and workloads.
@@ -33,6 +36,18 @@ pub struct ReportArgs {
     /// An earlier report, as -o json wrote it, for the trend; may be given several times.
     #[arg(long, value_name = "FILE")]
     pub earlier: Vec<String>,
+    /// Report on this namespace alone; may be given several times.
+    #[arg(short = 'n', long = "namespace", id = "only", value_name = "NAMESPACE")]
+    pub only: Vec<String>,
+    /// Report on the namespaces with these labels alone, as kubectl takes them: team=a,stage!=test.
+    #[arg(short = 'l', long, value_name = "SELECTOR", value_parser = selector::parse)]
+    pub selector: Option<LabelSelector>,
+    /// The annotation of namespaces that names their owner: the report has a column with it.
+    #[arg(long, value_name = "KEY")]
+    pub owner_annotation: Option<String>,
+    /// How namespaces that are equally ready are sorted.
+    #[arg(long, value_name = "COLUMN", default_value = "namespace")]
+    pub sort: Sort,
     /// The title of the report.
     #[arg(long, value_name = "TEXT", default_value = "Readiness for Deny")]
     pub title: String,
@@ -45,6 +60,19 @@ pub struct ReportArgs {
     pub output: Vec<Output>,
     #[command(flatten)]
     pub ground: GroundArgs,
+}
+
+/// How namespaces are sorted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Sort {
+    /// By name.
+    Namespace,
+    /// Those with the most workloads first.
+    Workloads,
+    /// Those with the most violating workloads first.
+    Violating,
+    /// By owner.
+    Owner,
 }
 
 /// How a report is written.

@@ -82,6 +82,9 @@ pub(super) struct Report {
     pub server: String,
     pub summary: Summary,
     pub profiles: Vec<OfProfile>,
+    /// Changes of profiles that admit many workloads in several namespaces.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub suggestions: Vec<OfSuggestion>,
     /// Those that something violates, the most violated first.
     pub checks: Vec<OfCheck>,
     /// Those that a profile selects.
@@ -144,6 +147,24 @@ impl Summary {
     }
 }
 
+/// Changes of profiles to make at once.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct OfSuggestion {
+    /// The changes, each with its profile.
+    pub changes: Vec<OfProfileChange>,
+    /// How many workloads comply then, in how many namespaces.
+    pub workloads: usize,
+    pub namespaces: usize,
+}
+
+/// A change of a profile.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct OfProfileChange {
+    pub profile: String,
+    /// As people write it: `spec.volumes.allowed += nfs`.
+    pub change: String,
+}
+
 /// A profile.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -177,6 +198,9 @@ pub(super) struct OfCheck {
 #[serde(rename_all = "camelCase")]
 pub(super) struct OfNamespace {
     pub name: String,
+    /// What the annotation says that names its owner; empty if it has none, or none was asked for.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub owner: String,
     pub readiness: Readiness,
     /// The stage of pods in it, by profile.
     pub stages: BTreeMap<String, Stage>,

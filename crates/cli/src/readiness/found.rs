@@ -5,17 +5,15 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering},
 };
 
-use palisade_objects::{
-    existing::{anew, is_current},
-    owners::{Owners, Reference},
-    workload::Workload,
-};
+use palisade_objects::{owners::Reference, workload::Workload};
 use serde_json::Value as Json;
 
 use super::data::{NotJudged, OfChange, OfViolation, OfWorkload};
 use crate::{
-    judge::{self, Judge, REJECTED, Violation},
+    judge::{Judge, REJECTED, Violation},
     parallel::{parallel, threads},
+    present::{Current, Present},
+    proposal::{self, Cases},
     report::one_line,
 };
 
@@ -26,13 +24,11 @@ const KEPT: usize = 32 << 20;
 /// The objects of a cluster, of which those that comply are counted and forgotten.
 pub(super) struct Objects<'a> {
     judge: &'a Judge,
-    /// All namespaces that are known.
-    known: &'a BTreeSet<String>,
-    owners: Owners,
+    present: Present<'a>,
     found: Vec<Found>,
     /// How many bytes of objects are kept.
     kept: AtomicUsize,
-    unknown: BTreeSet<String>,
+    cases: Cases,
 }
 
 /// An object that was judged.
@@ -106,6 +102,8 @@ pub(super) struct All {
     pub workloads: Workloads,
     /// How many objects were judged.
     pub objects: usize,
+    /// What violates a profile, to be tried with changes of the profile.
+    pub cases: proposal::Found,
     /// Namespaces that objects are in and of which nothing is known.
     pub unknown: BTreeSet<String>,
 }
@@ -113,41 +111,31 @@ pub(super) struct All {
 impl<'a> Objects<'a> {
     /// Begins.
     pub fn new(judge: &'a Judge, known: &'a BTreeSet<String>) -> Self {
-        let (found, kept) = (Vec::new(), AtomicUsize::new(0));
-        Self { judge, known, owners: Owners::default(), found, kept, unknown: BTreeSet::new() }
+        Self {
+            judge,
+            present: Present::new(judge, known),
+            found: Vec::new(),
+            kept: AtomicUsize::new(0),
+            cases: Cases::default(),
+        }
     }
 
     /// Judges some objects; others than pods and workloads are left out. What owns others comes before them.
     pub fn judge(&mut self, page: Vec<Json>) {
-        let mut current = Vec::new();
-        for object in page {
-            let text = |pointer: &str| object.pointer(pointer).and_then(Json::as_str).unwrap_or_default();
-            let (api_version, kind) = (text("/apiVersion"), text("/kind").to_owned());
-            if !judge::is_judged(api_version, &kind) {
-                continue;
-            }
-            let workload = judge::workload(api_version, &kind);
-            if workload.is_some() {
-                self.owners.learn(&object);
-            }
-            let namespace = text("/metadata/namespace").to_owned();
-            if !is_current(&kind, &object) {
-                continue;
-            }
-            if self.judge.selects(&namespace) {
-                current.push((workload, kind, namespace, object));
-            } else if !self.known.contains(&namespace) {
-                self.unknown.insert(namespace);
-            }
-        }
+        let current = self.present.take(page);
         let (judge, kept) = (self.judge, &self.kept);
-        let outcomes =
-            parallel(threads(), &current, |(workload, _, _, object)| outcome(judge, *workload, object, kept));
-        for ((_, kind, namespace, object), outcome) in current.into_iter().zip(outcomes) {
-            let metadata = &object["metadata"];
-            let name = metadata["name"].as_str().or(metadata["generateName"].as_str()).unwrap_or_default().to_owned();
-            let (of, owner) = (Reference::to(&kind, &object), Reference::to_controller(&object));
-            self.found.push(Found { namespace, object: Reference { name, ..of }, owner, outcome });
+        let outcomes = parallel(threads(), &current, |one| outcome(judge, one.workload, &one.object, kept));
+        for (one, outcome) in current.into_iter().zip(outcomes) {
+            self.cases.add(
+                &one,
+                match &outcome {
+                    Outcome::Complies => Ok(Vec::new()),
+                    Outcome::Violates(violations, _) => Ok(violations.clone()),
+                    Outcome::NotJudged(why) => Err(why.clone()),
+                },
+            );
+            let Current { namespace, itself, owner, .. } = one;
+            self.found.push(Found { namespace, object: itself, owner, outcome });
         }
     }
 
@@ -156,23 +144,23 @@ impl<'a> Objects<'a> {
         let (mut workloads, objects) = (Workloads::new(), self.found.len());
         for Found { namespace, object, owner, outcome } in self.found {
             let itself = object.to_string();
-            let workload = self.owners.workload(&object, owner.as_ref()).to_string();
+            let workload = self.present.owners.workload(&object, owner.as_ref()).to_string();
             let is_itself = itself == workload;
             let one = workloads.entry((namespace, workload)).or_default();
             one.add(is_itself, object.name, outcome);
         }
-        All { workloads, objects, unknown: self.unknown }
+        let cases = self.cases.end(&self.present.owners);
+        All { workloads, objects, cases, unknown: self.present.unknown }
     }
 }
 
 fn outcome(judge: &Judge, workload: Option<&'static Workload>, object: &Json, kept: &AtomicUsize) -> Outcome {
-    let object = anew(object.clone());
-    match judge.judge(workload, &object) {
+    match judge.judge(workload, object) {
         Ok(violations) if violations.is_empty() => Outcome::Complies,
         // It exists, so the API server has taken it once: no profile is to blame.
         Ok(violations) => match violations.iter().find(|one| one.check == REJECTED && one.profile.is_empty()) {
             Some(one) => Outcome::NotJudged(format!("the API server would not take it as it is: {}", one.message)),
-            None => Outcome::Violates(violations, Offender::new(judge, workload, &object, kept)),
+            None => Outcome::Violates(violations, Offender::new(judge, workload, object, kept)),
         },
         Err(why) => Outcome::NotJudged(why),
     }

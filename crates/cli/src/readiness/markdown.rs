@@ -1,12 +1,13 @@
 //! A report as Markdown: for a pull request, a wiki or a chat.
 
-use std::fmt::Write as _;
+use std::{collections::BTreeMap, fmt::Write as _};
 
 use super::{
     data::{OfWorkload, Readiness, Report},
     page::{lead, outcome},
 };
 use crate::{
+    judge::page_of,
     markdown::{plain, table},
     report::one_line,
 };
@@ -19,6 +20,11 @@ pub(super) fn text(report: &Report) -> String {
     let mut out =
         format!("# {}\n\n{}, Kubernetes {}. ", plain(&report.title), plain(&report.time), plain(&report.server));
     let _ = writeln!(out, "{}\n", lead(&report.summary));
+    for (index, one) in report.suggestions.iter().enumerate() {
+        let changes: Vec<_> = one.changes.iter().map(|one| plain(&one.change)).collect();
+        let _ =
+            writeln!(out, "{} {}. `palisade suggest` says more.\n", plain(&one.sentence(index)), changes.join("; "));
+    }
     if let Some(since) = &report.since {
         let _ = writeln!(
             out,
@@ -35,14 +41,16 @@ pub(super) fn text(report: &Report) -> String {
     if !report.checks.is_empty() {
         out.push_str("\n## Checks\n\n");
         let rows = report.checks.iter().map(|one| {
-            vec![plain(&one.check), plain(&one.title), one.workloads.to_string(), one.namespaces.to_string()]
+            vec![linked(&one.check), plain(&one.title), one.workloads.to_string(), one.namespaces.to_string()]
         });
         out.push_str(&table(&["Check", "About", "#Workloads", "#Namespaces"], rows));
     }
     if !report.workloads.is_empty() {
         out.push_str("\n## What to change\n");
+        let owners: BTreeMap<_, _> =
+            report.namespaces.iter().map(|one| (one.name.as_str(), one.owner.as_str())).collect();
         for one in report.workloads.iter().take(MOST) {
-            workload(&mut out, one);
+            workload(&mut out, one, owners.get(one.namespace.as_str()).copied().unwrap_or_default());
         }
         if let Some(more) = report.workloads.len().checked_sub(MOST).filter(|more| *more > 0) {
             let _ = writeln!(out, "\nAnd {more} more: `-o html` and `-o json` have all.");
@@ -60,8 +68,14 @@ pub(super) fn text(report: &Report) -> String {
     out
 }
 
-fn workload(out: &mut String, one: &OfWorkload) {
-    let _ = writeln!(out, "\n### {} in {}\n", plain(&one.workload), plain(&one.namespace));
+/// A check with a link to its page, if it has one.
+fn linked(check: &str) -> String {
+    page_of(check).map_or_else(|| plain(check), |page| format!("[{}]({page})", plain(check)))
+}
+
+fn workload(out: &mut String, one: &OfWorkload, owner: &str) {
+    let owner = if owner.is_empty() { String::new() } else { format!(" ({})", plain(owner)) };
+    let _ = writeln!(out, "\n### {} in {}{owner}\n", plain(&one.workload), plain(&one.namespace));
     for violation in &one.violations {
         let _ = writeln!(out, "- {}: {}", plain(&violation.check), plain(&violation.message));
     }

@@ -10,9 +10,11 @@ mod data;
 mod found;
 mod markdown;
 mod page;
+mod suggestions;
 mod trend;
 
 use std::{
+    cmp::Reverse,
     collections::{BTreeMap, BTreeSet},
     fs,
 };
@@ -21,7 +23,7 @@ use k8s_openapi::jiff::Timestamp;
 use palisade_api::{Stage, catalogue};
 
 pub use args::ReportArgs;
-use args::{Format, Output};
+use args::{Format, Output, Sort};
 use cluster::Judged;
 use data::{API_VERSION, KIND, NotJudged, OfCheck, OfNamespace, OfProfile, OfWorkload, Readiness, Report, Summary};
 
@@ -102,6 +104,7 @@ fn report(judged: &Judged, title: &str, time: Timestamp) -> Report {
         .collect();
     namespaces.extend(all.unknown.iter().map(|name| OfNamespace {
         name: name.clone(),
+        owner: String::new(),
         readiness: Readiness::NotJudged,
         stages: BTreeMap::new(),
         workloads: 0,
@@ -110,6 +113,13 @@ fn report(judged: &Judged, title: &str, time: Timestamp) -> Report {
         checks: BTreeMap::new(),
     }));
     namespaces.sort_by(|a, b| (a.readiness, &a.name).cmp(&(b.readiness, &b.name)));
+    match judged.sort {
+        Sort::Namespace => {}
+        Sort::Violating => namespaces.sort_by_key(|one| (one.readiness, Reverse(one.violating))),
+        Sort::Workloads => namespaces.sort_by_key(|one| (one.readiness, Reverse(one.workloads))),
+        // Those without an owner come last.
+        Sort::Owner => namespaces.sort_by_key(|one| (one.readiness, one.owner.is_empty(), one.owner.clone())),
+    }
     let mut not_selected: Vec<_> =
         judged.tenants.iter().filter(|one| !selected(one)).map(|one| one.name.clone()).collect();
     not_selected.sort();
@@ -132,6 +142,7 @@ fn report(judged: &Judged, title: &str, time: Timestamp) -> Report {
         server: judged.version.to_string(),
         summary,
         profiles: judged.accepted.iter().map(|one| profile(one, &namespaces, &workloads)).collect(),
+        suggestions: suggestions::of(judged, time),
         checks: checks(judged, &workloads),
         namespaces,
         workloads,
@@ -198,8 +209,10 @@ fn namespace(
     };
     let first = (tenant.name.clone(), String::new());
     let of_tenant = judged.all.workloads.range(first..).take_while(|((namespace, _), _)| *namespace == tenant.name);
+    let owner = judged.owner.as_ref().and_then(|key| tenant.annotations.get(key));
     OfNamespace {
         name: tenant.name.clone(),
+        owner: owner.map(|owner| one_line(owner)).unwrap_or_default(),
         readiness,
         stages,
         workloads: of_tenant.count(),

@@ -9,9 +9,10 @@ use askama::Template;
 use palisade_api::Stage;
 
 use super::data::{
-    NotJudged, OfCheck, OfNamespace, OfProfile, OfViolation, OfWorkload, Point, Readiness, Report, Since, Summary,
+    NotJudged, OfCheck, OfNamespace, OfProfile, OfSuggestion, OfViolation, OfWorkload, Point, Readiness, Report, Since,
+    Summary,
 };
-use crate::report::one_line;
+use crate::{judge::page_of, report::one_line};
 
 const STYLE: &str = include_str!("../../templates/report.css");
 const SCRIPT: &str = include_str!("../../templates/report.js");
@@ -39,6 +40,7 @@ struct Page {
     by: String,
     sections: Vec<(&'static str, &'static str)>,
     lead: String,
+    suggestions: Vec<Suggestion>,
     bar: Vec<Part>,
     bar_text: String,
     shares: Vec<Figure>,
@@ -46,10 +48,18 @@ struct Page {
     profiles: Vec<ProfileRow>,
     trend: Option<Trend>,
     checks: Vec<CheckRow>,
+    /// Whether namespaces have owners.
+    owned: bool,
     groups: Vec<Group>,
     changes: Vec<Changes>,
     not_judged: Vec<NotJudged>,
     not_selected: Vec<String>,
+}
+
+/// Changes of profiles that admit many workloads.
+struct Suggestion {
+    sentence: String,
+    changes: Vec<String>,
 }
 
 /// A part of a bar.
@@ -73,6 +83,8 @@ struct ProfileRow {
 
 struct CheckRow {
     check: String,
+    /// Where its page is.
+    page: Option<String>,
     title: String,
     workloads: String,
     namespaces: String,
@@ -116,6 +128,7 @@ struct Group {
 
 struct NamespaceRow {
     name: String,
+    owner: String,
     link: Option<usize>,
     stages: Vec<Chip>,
     workloads: String,
@@ -192,6 +205,7 @@ pub(super) fn html(report: &Report) -> Result<String, askama::Error> {
         by: counted(report.profiles.len(), "profile"),
         sections,
         lead: lead(summary),
+        suggestions: report.suggestions.iter().enumerate().map(suggestion).collect(),
         bar: parts(summary),
         bar_text: bar_text(summary),
         shares: shares.collect(),
@@ -199,6 +213,7 @@ pub(super) fn html(report: &Report) -> Result<String, askama::Error> {
         profiles: profiles(report),
         trend: report.since.as_ref().map(|since| trend(&report.trend, since)),
         checks: checks(report),
+        owned: report.namespaces.iter().any(|one| !one.owner.is_empty()),
         groups: groups(report, &changes),
         changes,
         not_judged,
@@ -263,7 +278,7 @@ pub(super) fn lead(summary: &Summary) -> String {
         let _ = write!(text, " {} {comply} with changes that are known and listed below.", number(*nearly));
     }
     if *needs_work > 0 {
-        let _ = write!(text, " {} {} work by the owners.", number(*needs_work), verb(*needs_work, "needs", "need"));
+        let _ = write!(text, " {} {} work.", number(*needs_work), verb(*needs_work, "needs", "need"));
     }
     if *not_judged > 0 {
         let _ = write!(text, " {} could not be judged as a whole.", number(*not_judged));
@@ -324,6 +339,7 @@ fn profiles(report: &Report) -> Vec<ProfileRow> {
 fn checks(report: &Report) -> Vec<CheckRow> {
     let row = |one: &OfCheck| CheckRow {
         check: one_line(&one.check),
+        page: page_of(&one.check),
         title: one_line(&one.title),
         workloads: number(one.workloads),
         namespaces: number(one.namespaces),
@@ -368,7 +384,13 @@ fn row(one: &OfNamespace, report: &Report, changes: &[Changes]) -> NamespaceRow 
         violating: number(one.violating),
         what: what.join(", "),
         name: one_line(&one.name),
+        owner: one_line(&one.owner),
     }
+}
+
+fn suggestion((index, one): (usize, &OfSuggestion)) -> Suggestion {
+    let changes = one.changes.iter().map(|one| one_line(&one.change)).collect();
+    Suggestion { sentence: one_line(&one.sentence(index)), changes }
 }
 
 fn changes(report: &Report) -> Vec<Changes> {

@@ -18,6 +18,7 @@ mod mutated;
 mod new;
 mod render;
 mod report;
+mod suggest;
 mod suites;
 mod whatif;
 

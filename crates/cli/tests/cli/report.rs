@@ -17,6 +17,8 @@ mod tenants;
 
 const TIME: &str = "2026-11-25T08:00:00Z";
 const COUNT: usize = 40;
+/// Where the pages of checks are.
+const PAGES: &str = "https://github.com/palisade-dev/palisade/blob/main/docs/checks/";
 
 /// The files of a cluster, in a directory.
 fn cluster(count: usize) -> TempDir {
@@ -189,13 +191,15 @@ fn the_page_stands_alone_and_can_be_read_aloud() {
     for outside in
         ["http:", "https:", "//", "url(", "@import", "src=", "<link", "<iframe", "<img", " style=", "onclick"]
     {
+        let page = page.replace(&format!("<a href=\"{PAGES}"), "<a href=\"");
         let found = html.elements.iter().filter(|one| ["style", "script"].contains(&one.name.as_str()));
         let raw: Vec<_> = found.map(|one| one.text.as_str()).chain([page.as_str()]).collect();
         assert!(raw.iter().all(|text| !text.contains(outside)), "{outside}");
     }
     let ids: Vec<_> = html.elements.iter().filter_map(|one| one.get("id")).collect();
     assert_eq!(ids.iter().collect::<BTreeSet<_>>().len(), ids.len(), "ids are unique");
-    for link in html.all("a") {
+    // Only links to the pages of checks lead elsewhere, and nothing is loaded from there.
+    for link in html.all("a").filter(|link| link.get("href").is_none_or(|href| !href.starts_with(PAGES))) {
         let target = link.get("href").and_then(|href| href.strip_prefix('#')).expect("a link within the page");
         assert!(ids.contains(&target), "{target}");
     }
@@ -388,4 +392,83 @@ fn what_is_asked_for_must_be_said() {
     assert_eq!((run.code, at.path().join("a.html").is_file()), (Some(0), true), "{}", run.err);
     let run = run_in(at.path(), &["report", "--dump", "."], "");
     assert!(run.code == Some(2) && run.err.contains("no complete dump"), "{}", run.err);
+}
+
+#[test]
+fn a_tenant_gets_a_page_of_its_own() {
+    let at = cluster(COUNT);
+    let name = tenants::name(3);
+    let one = json(at.path(), &["-n", &name]);
+    let names = |report: &Json| set_of(&report["namespaces"], |one| text(&one["name"]));
+    assert_eq!(names(&one), [name.clone()].into());
+    assert_eq!(set_of(&one["workloads"], |one| text(&one["namespace"])), [name.clone()].into());
+    assert_eq!(
+        (&one["notSelected"], &one["notJudged"], &one["summary"]["namespaces"]),
+        (&json!([]), &json!([]), &json!(1))
+    );
+    let all = json(at.path(), &[]);
+    let of_one = |report: &Json| {
+        let found = report["workloads"].as_array().unwrap().iter().filter(|one| one["namespace"] == name.as_str());
+        found.cloned().collect::<Vec<_>>()
+    };
+    assert_eq!(of_one(&one), of_one(&all));
+    let (page, _) = page(at.path(), &["-n", &name]);
+    assert!(page.contains(&name) && !page.contains(&tenants::name(4)));
+    let staged = json(at.path(), &["-l", "stage.toolsecurity.dev/tenants=Deny,tenancy"]);
+    assert!(names(&staged).contains(&name) && names(&staged).len() < names(&all).len(), "{:?}", names(&staged));
+    for (arguments, says) in [
+        (["-n", "nowhere"], "there is no namespace nowhere"),
+        (["-l", "a=nothing"], "no namespace has these labels"),
+        (["-l", "a b"], "names no label"),
+    ] {
+        let run = report(at.path(), &arguments);
+        assert!(run.code == Some(2) && run.err.contains(says), "{}", run.err);
+    }
+}
+
+#[test]
+fn owners_are_named_and_namespaces_sorted() {
+    let at = cluster(COUNT);
+    let by_owner = json(at.path(), &["--owner-annotation", "uid", "--sort", "owner"]);
+    let ready = by_owner["namespaces"].as_array().unwrap().iter().filter(|one| one["readiness"] == "ready");
+    let owners: Vec<_> = ready.map(|one| text(&one["owner"])).collect();
+    assert!(owners.len() > 5 && owners.is_sorted() && owners.iter().all(|one| one.starts_with("500")), "{owners:?}");
+    let (_, html) = page(at.path(), &["--owner-annotation", "uid"]);
+    assert!(html.all("th").any(|head| head.text == "Owner") && html.text.contains("50003"));
+    let (_, html) = page(at.path(), &[]);
+    assert!(!html.all("th").any(|head| head.text == "Owner"));
+    let markdown = report(at.path(), &["--owner-annotation", "uid", "-o", "markdown"]).out;
+    assert!(markdown.contains(&format!("in {} (50003)", tenants::name(3))), "{markdown}");
+    let busiest = json(at.path(), &["--sort", "violating"]);
+    let counts = busiest["namespaces"].as_array().unwrap().iter().filter(|one| one["readiness"] == "needsWork");
+    let counts: Vec<_> = counts.map(|one| one["violating"].as_u64().unwrap()).collect();
+    assert!(counts.is_sorted_by(|a, b| a >= b) && counts[0] == 2, "{counts:?}");
+}
+
+#[test]
+fn checks_link_to_their_pages() {
+    let at = cluster(COUNT);
+    let (_, html) = page(at.path(), &[]);
+    let links: Vec<_> = html.all("a").filter_map(|link| link.get("href")?.strip_prefix(PAGES)).collect();
+    assert!(links.contains(&"privileged.md") && links.contains(&"imageRegistries.md"), "{links:?}");
+    for link in links {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/checks");
+        assert!(root.join(link).is_file(), "{link}");
+    }
+}
+
+#[test]
+fn owners_are_not_blamed_for_a_line_of_the_profile() {
+    let at = cluster(COUNT);
+    let line = |arguments: &[&str]| report(at.path(), &[&["-o", "markdown"], arguments].concat()).out;
+    assert!(!line(&[]).contains("palisade suggest"), "two workloads of two namespaces are few");
+    // Now most images are from a registry that the profile lacks.
+    let profile = tenants::PROFILE.replace("registry.example", "other.example");
+    fs::write(at.path().join("profile.yaml"), profile).unwrap();
+    let text = line(&[]);
+    let says = "One change of profile tenants admits ";
+    assert!(text.contains(says) && text.contains("images.allowedRegistries += registry.example"), "{text}");
+    let (_, html) = page(at.path(), &[]);
+    assert!(html.text.contains(says), "{}", html.text);
+    assert!(!line(&["-n", &tenants::name(0)]).contains(says));
 }

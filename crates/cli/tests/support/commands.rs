@@ -215,7 +215,7 @@ const L: (&str, &str) = ("lease", LEASE);
 const S: (&str, &str) = ("suite", SUITE);
 
 /// All of them.
-pub const COMMANDS: [Command; 26] = [
+pub const COMMANDS: [Command; 28] = [
     Command { line: "render {profile}", inputs: &[P] },
     Command { line: "render {profile} --namespaces {namespace} --kube-version 1.33 -o json", inputs: &[P, N] },
     Command { line: "render {profile} --namespaces {namespace} --pod {pod} -o diff", inputs: &[P, N, O] },
@@ -254,7 +254,15 @@ pub const COMMANDS: [Command; 26] = [
         inputs: &[P, N, O, ("earlier", EARLIER)],
     },
     Command {
-        line: "report -f {pod} --profile {profile} --namespaces {namespace} --time 2026-01-01T00:00:00Z -o markdown -o json={directory}/r.json",
+        line: "report -f {pod} --profile {profile} --namespaces {namespace} --time 2026-01-01T00:00:00Z -o markdown -o json={directory}/r.json -l tenancy=tool --owner-annotation uid --sort owner",
+        inputs: &[O, P, N],
+    },
+    Command {
+        line: "suggest -f {profile} -f {namespace} -f {pod} --time 2026-01-01T00:00:00Z -o json",
+        inputs: &[P, N, O],
+    },
+    Command {
+        line: "suggest -f {pod} --profile {profile} --namespaces {namespace} --time 2026-01-01T00:00:00Z --top 2",
         inputs: &[O, P, N],
     },
     Command { line: "audit {log} -o json", inputs: &[("log", EVENT)] },

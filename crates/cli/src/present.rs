@@ -1,0 +1,74 @@
+//! Pods and workloads that exist, as if they were created now: those that a profile judges.
+
+use std::collections::BTreeSet;
+
+use palisade_objects::{
+    existing::{anew, is_current},
+    owners::{Owners, Reference},
+    workload::Workload,
+};
+use serde_json::Value as Json;
+
+use crate::judge::{self, Judge};
+
+/// Takes objects of a cluster, some at a time.
+pub struct Present<'a> {
+    judge: &'a Judge,
+    /// All namespaces that are known.
+    known: &'a BTreeSet<String>,
+    /// The owners of the workloads that were taken so far.
+    pub owners: Owners,
+    /// The namespaces of objects that are not known.
+    pub unknown: BTreeSet<String>,
+}
+
+/// A pod or workload that a profile judges.
+pub struct Current {
+    /// Its kind; none for a pod.
+    pub workload: Option<&'static Workload>,
+    /// Its namespace.
+    pub namespace: String,
+    /// The object, without what the API server and controllers have added.
+    pub object: Json,
+    /// Its name. One without a name has the one that its name begins with.
+    pub itself: Reference,
+    /// Its controller.
+    pub owner: Option<Reference>,
+}
+
+impl<'a> Present<'a> {
+    /// Begins.
+    pub fn new(judge: &'a Judge, known: &'a BTreeSet<String>) -> Self {
+        Self { judge, known, owners: Owners::default(), unknown: BTreeSet::new() }
+    }
+
+    /// The objects of a page that a profile judges. What owns others comes before them.
+    pub fn take(&mut self, page: Vec<Json>) -> Vec<Current> {
+        let mut current = Vec::new();
+        for object in page {
+            let text = |pointer: &str| object.pointer(pointer).and_then(Json::as_str).unwrap_or_default();
+            let (api_version, kind) = (text("/apiVersion"), text("/kind").to_owned());
+            if !judge::is_judged(api_version, &kind) {
+                continue;
+            }
+            let workload = judge::workload(api_version, &kind);
+            if workload.is_some() {
+                self.owners.learn(&object);
+            }
+            let namespace = text("/metadata/namespace").to_owned();
+            if !is_current(&kind, &object) {
+                continue;
+            }
+            if self.judge.selects(&namespace) {
+                let name = object["metadata"]["name"].as_str().or(object["metadata"]["generateName"].as_str());
+                let name = name.unwrap_or_default().to_owned();
+                let itself = Reference { name, ..Reference::to(&kind, &object) };
+                let owner = Reference::to_controller(&object);
+                current.push(Current { workload, namespace, object: anew(object), itself, owner });
+            } else if !self.known.contains(&namespace) {
+                self.unknown.insert(namespace);
+            }
+        }
+        current
+    }
+}

@@ -1,0 +1,122 @@
+//! Objects that violate a profile, each workload with what is to be tried of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use palisade_objects::{
+    owners::{Owners, Reference},
+    workload::Workload,
+};
+use serde_json::Value as Json;
+
+use crate::{
+    judge::{REJECTED, Violation},
+    present::Current,
+    report::one_line,
+};
+
+/// How many bytes of violating objects are kept, as text. A workload with more is not tried.
+const KEPT: usize = 128 << 20;
+
+/// What judged objects are, one by one. Those that comply are forgotten.
+#[derive(Default)]
+pub struct Cases {
+    found: Vec<Violating>,
+    not_judged: Vec<(String, Reference, Option<Reference>, String)>,
+    objects: usize,
+    kept: usize,
+    too_many: bool,
+}
+
+struct Violating {
+    namespace: String,
+    itself: Reference,
+    owner: Option<Reference>,
+    case: Case,
+}
+
+/// An object that violates a profile.
+pub struct Case {
+    /// Its kind; none for a pod.
+    pub kind: Option<&'static Workload>,
+    /// All of it.
+    text: Box<str>,
+    /// What it violates.
+    pub violations: Vec<Violation>,
+}
+
+impl Case {
+    /// The object.
+    pub fn object(&self) -> Json {
+        serde_json::from_str(&self.text).unwrap_or_default()
+    }
+
+    /// The pod, or the template of one.
+    pub fn pod(&self) -> Json {
+        let object = self.object();
+        self.kind.map_or_else(|| object.clone(), |kind| object.pointer(kind.template).cloned().unwrap_or_default())
+    }
+}
+
+/// Namespace and workload, as `Deployment/web`.
+pub type Place = (String, String);
+
+/// All that was found.
+#[derive(Default)]
+pub struct Found {
+    /// The workloads that violate a profile, with their objects that do.
+    pub violating: BTreeMap<Place, Vec<Case>>,
+    /// Why something of a workload was not judged.
+    pub not_judged: BTreeMap<Place, String>,
+    /// How many objects were judged.
+    pub objects: usize,
+    /// Whether there was no room for all of them.
+    pub too_many: bool,
+}
+
+impl Cases {
+    /// Adds an object with the verdict on it.
+    pub fn add(&mut self, one: &Current, verdict: Result<Vec<Violation>, String>) {
+        let Current { workload, namespace, object, itself, owner } = one;
+        self.objects += 1;
+        let not_judged = |why: String| (namespace.clone(), itself.clone(), owner.clone(), why);
+        let violations = match verdict {
+            Ok(violations) => violations,
+            Err(why) => return self.not_judged.push(not_judged(why)),
+        };
+        if violations.is_empty() {
+            return;
+        }
+        // It exists, so the API server has taken it once: no profile is to blame.
+        if let Some(one) = violations.iter().find(|one| one.check == REJECTED && one.profile.is_empty()) {
+            let why = format!("the API server would not take it as it is: {}", one.message);
+            return self.not_judged.push(not_judged(why));
+        }
+        let text = object.to_string();
+        if self.kept.saturating_add(text.len()) > KEPT {
+            self.too_many = true;
+            return;
+        }
+        self.kept += text.len();
+        let case = Case { kind: *workload, text: text.into(), violations };
+        let (namespace, itself, owner) = (namespace.clone(), itself.clone(), owner.clone());
+        self.found.push(Violating { namespace, itself, owner, case });
+    }
+
+    /// Gathers them by workload.
+    pub fn end(self, owners: &Owners) -> Found {
+        let mut found = Found { objects: self.objects, too_many: self.too_many, ..Found::default() };
+        for (namespace, itself, owner, why) in self.not_judged {
+            let workload = owners.workload(&itself, owner.as_ref()).to_string();
+            found.not_judged.entry((namespace, workload)).or_insert_with(|| one_line(&why));
+        }
+        let mut seen = BTreeSet::new();
+        for Violating { namespace, itself, owner, case } in self.found {
+            let place = (namespace, owners.workload(&itself, owner.as_ref()).to_string());
+            // A hundred pods of one template are one case.
+            if seen.insert((place.clone(), itself.kind, case.violations.clone(), case.pod()["spec"].to_string())) {
+                found.violating.entry(place).or_default().push(case);
+            }
+        }
+        found
+    }
+}

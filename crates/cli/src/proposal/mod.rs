@@ -1,0 +1,18 @@
+//! The smallest changes of profiles that admit what exists.
+//!
+//! ```text
+//! objects --> cases: those that violate a profile --> table: changes for each violation --> search: tried, and ranked
+//! ```
+//!
+//! What is said to admit something was tried: the changed profiles are compiled, checked, and judge the objects again.
+
+mod cases;
+mod change;
+mod search;
+mod table;
+#[cfg(test)]
+mod tests;
+
+pub use cases::{Cases, Found};
+pub use change::{applied, merge_patch};
+pub use search::{Left, Owned, Step, Suggestions, Trial, search};

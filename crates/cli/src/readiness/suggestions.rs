@@ -1,0 +1,69 @@
+//! Changes of profiles that admit many workloads: no owner of a workload is to blame for what one line of a profile causes.
+
+use k8s_openapi::jiff::Timestamp;
+
+use super::{
+    cluster::Judged,
+    data::{OfProfileChange, OfSuggestion},
+};
+use crate::{
+    progress::Progress,
+    proposal::{self, Step, Trial},
+    report::one_line,
+};
+
+/// How many suggestions a report has at most: `palisade suggest` has all.
+const MOST: usize = 3;
+/// How many workloads are many.
+const MANY: usize = 3;
+
+/// The suggestions that concern several namespaces and have no caution.
+pub(super) fn of(judged: &Judged, now: Timestamp) -> Vec<OfSuggestion> {
+    let Judged { accepted, tenants, version, judge, all, .. } = judged;
+    // The owner of a part of a cluster does not change profiles.
+    if judged.is_narrowed || all.cases.violating.len() < MANY {
+        return Vec::new();
+    }
+    let trial = Trial { accepted, tenants, version: *version, now };
+    let found = proposal::search(&trial, judge, &all.cases, MOST, &mut Progress::none());
+    found.steps.iter().filter(|step| !step.is_careful() && step.admits.len() >= MANY).filter_map(suggestion).collect()
+}
+
+fn suggestion(step: &Step) -> Option<OfSuggestion> {
+    let mut namespaces: Vec<_> = step.admits.iter().map(|(namespace, _)| namespace).collect();
+    namespaces.sort_unstable();
+    namespaces.dedup();
+    let change = |one: &proposal::Owned| OfProfileChange {
+        profile: one_line(&one.profile),
+        change: one_line(&one.change.to_string()),
+    };
+    (namespaces.len() > 1).then(|| OfSuggestion {
+        changes: step.changes.iter().map(change).collect(),
+        workloads: step.admits.len(),
+        namespaces: namespaces.len(),
+    })
+}
+
+impl OfSuggestion {
+    /// As a sentence that ends before the changes.
+    pub fn sentence(&self, index: usize) -> String {
+        let profiles: Vec<_> = self.changes.iter().map(|one| one.profile.as_str()).collect();
+        let changes = match self.changes.len() {
+            1 => "One change".to_owned(),
+            count => format!("{count} changes together"),
+        };
+        let admits = if self.changes.len() == 1 { "admits" } else { "admit" };
+        let more = if index == 0 { "" } else { "more " };
+        format!(
+            "{changes} of {}{} {admits} {} {more}workloads in {} namespaces:",
+            if profiles.iter().all(|one| Some(one) == profiles.first()) { "profile " } else { "profiles " },
+            if profiles.iter().all(|one| Some(one) == profiles.first()) {
+                profiles.first().copied().unwrap_or_default().to_owned()
+            } else {
+                profiles.join(", ")
+            },
+            self.workloads,
+            self.namespaces,
+        )
+    }
+}

@@ -1,0 +1,191 @@
+//! What is suggested, as `-o json` writes it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+use serde_json::Value as Json;
+
+use super::{by_profile, changed};
+use crate::{
+    profiles::Accepted,
+    proposal::{Found, Owned, Step, Suggestions, merge_patch},
+    report::one_line,
+};
+
+/// What it is of.
+pub(super) struct About {
+    /// The time that was judged by.
+    pub time: String,
+    /// The version of the API server.
+    pub server: String,
+    /// The namespaces of objects that are not known.
+    pub unknown: BTreeSet<String>,
+}
+
+/// All that is suggested.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Suggested {
+    api_version: &'static str,
+    kind: &'static str,
+    time: String,
+    server: String,
+    /// How many pods and workloads were judged.
+    pub objects: usize,
+    /// How many workloads violate a profile, in how many namespaces.
+    pub violating: Count,
+    /// Those that all suggestions admit.
+    pub admitted: Count,
+    /// The most helpful first; each with those before it.
+    pub suggestions: Vec<Suggestion>,
+    /// For each profile, the merge patch (RFC 7386) with all suggestions that have no caution and
+    /// are for several namespaces.
+    pub patches: BTreeMap<String, Json>,
+    /// How many workloads further suggestions would admit.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub more: usize,
+    /// Workloads that no suggestion admits.
+    pub left: Vec<OfWorkload>,
+    /// What could not be judged.
+    pub not_judged: Vec<NotJudged>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it")]
+fn is_zero(count: &usize) -> bool {
+    *count == 0
+}
+
+/// Workloads, and their namespaces.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub(super) struct Count {
+    pub workloads: usize,
+    pub namespaces: usize,
+}
+
+impl Count {
+    /// Of workloads with their namespaces.
+    pub fn of<'a>(places: impl Iterator<Item = &'a (String, String)>) -> Self {
+        let (mut workloads, mut namespaces) = (0, BTreeSet::new());
+        for (namespace, _) in places {
+            workloads += 1;
+            namespaces.insert(namespace);
+        }
+        Self { workloads, namespaces: namespaces.len() }
+    }
+}
+
+/// Changes to make at once.
+#[derive(Serialize)]
+pub(super) struct Suggestion {
+    pub changes: Vec<Shown>,
+    #[serde(flatten)]
+    pub count: Count,
+    /// The namespace, if it is the only one of several that needs the changes.
+    #[serde(rename = "onlyNamespace", skip_serializing_if = "Option::is_none")]
+    pub only: Option<String>,
+    /// The workloads that it admits besides those of the suggestions before it.
+    pub admits: Vec<Place>,
+}
+
+/// A change with its text.
+#[derive(Serialize)]
+pub(super) struct Shown {
+    pub text: String,
+    #[serde(flatten)]
+    pub of: Owned,
+}
+
+/// A workload in its namespace.
+#[derive(Clone, Serialize)]
+pub(super) struct Place {
+    pub namespace: String,
+    pub workload: String,
+}
+
+impl Place {
+    fn of((namespace, workload): &(String, String)) -> Self {
+        Self { namespace: one_line(namespace), workload: one_line(workload) }
+    }
+}
+
+/// A workload that needs its owner.
+#[derive(Serialize)]
+pub(super) struct OfWorkload {
+    #[serde(flatten)]
+    pub place: Place,
+    pub violations: Vec<OfViolation>,
+    /// Why nothing is proposed, by check.
+    pub why: Vec<String>,
+}
+
+/// A violation.
+#[derive(PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub(super) struct OfViolation {
+    pub profile: String,
+    pub check: String,
+    pub message: String,
+}
+
+/// What could not be judged.
+#[derive(Serialize)]
+pub(super) struct NotJudged {
+    #[serde(flatten)]
+    pub place: Place,
+    pub why: String,
+}
+
+impl Suggested {
+    /// Of what was found.
+    pub fn new(about: About, found: &Found, suggestions: &Suggestions, accepted: &[Accepted]) -> Self {
+        let careless = by_profile(suggestions.steps.iter().filter(|step| !step.is_careful()));
+        let patches = changed(accepted, &careless).into_iter();
+        let patches = patches.map(|(one, after)| (one.checked.profile.clone(), merge_patch(&one.profile, &after)));
+        let unknown = about.unknown.iter().map(|namespace| NotJudged {
+            place: Place { namespace: one_line(namespace), workload: String::new() },
+            why: "its labels are not known: its Namespace is not among the files".to_owned(),
+        });
+        let not_judged =
+            found.not_judged.iter().map(|(place, why)| NotJudged { place: Place::of(place), why: why.clone() });
+        Self {
+            api_version: "report.toolsecurity.dev/v1alpha1",
+            kind: "Suggestions",
+            time: about.time,
+            server: about.server,
+            objects: found.objects,
+            violating: Count::of(found.violating.keys()),
+            admitted: Count::of(suggestions.steps.iter().flat_map(|step| &step.admits)),
+            suggestions: suggestions.steps.iter().map(suggestion).collect(),
+            patches: patches.collect(),
+            more: suggestions.more,
+            left: suggestions.left.iter().map(left).collect(),
+            not_judged: not_judged.chain(unknown).collect(),
+        }
+    }
+}
+
+fn suggestion(step: &Step) -> Suggestion {
+    let shown = |of: &Owned| Shown { text: one_line(&of.change.to_string()), of: of.clone() };
+    Suggestion {
+        changes: step.changes.iter().map(shown).collect(),
+        count: Count::of(step.admits.iter()),
+        only: step.only.as_deref().map(one_line),
+        admits: step.admits.iter().map(Place::of).collect(),
+    }
+}
+
+fn left(one: &crate::proposal::Left) -> OfWorkload {
+    let violations: BTreeSet<_> = one
+        .violations
+        .iter()
+        .map(|one| OfViolation {
+            profile: one.profile.clone(),
+            check: one.check.clone(),
+            message: one_line(&one.message),
+        })
+        .collect();
+    OfWorkload {
+        place: Place::of(&one.place),
+        violations: violations.into_iter().collect(),
+        why: one.why.iter().map(|why| one_line(why)).collect(),
+    }
+}

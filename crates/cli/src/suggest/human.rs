@@ -1,0 +1,148 @@
+//! Suggestions for people.
+
+use std::{collections::BTreeMap, fmt::Write as _};
+
+use super::data::{Count, NotJudged, OfWorkload, Suggested, Suggestion};
+use crate::report::one_line;
+
+/// How many workloads of a namespace are named that have the same reason.
+const MOST_NAMES: usize = 3;
+
+/// The text; names at most `top` workloads for each suggestion.
+pub(super) fn text(all: &Suggested, top: usize) -> String {
+    let mut out = String::new();
+    let Suggested { objects, violating, admitted, .. } = all;
+    if violating.workloads == 0 {
+        let _ = writeln!(out, "Nothing to suggest: none of {} violates a profile.", counted(*objects, "object"));
+    } else if all.suggestions.is_empty() {
+        let _ = writeln!(
+            out,
+            "Nothing to suggest: {} in {} {} a profile, and no change of a profile is proposed for them.",
+            counted(violating.workloads, "workload"),
+            counted(violating.namespaces, "namespace"),
+            if violating.workloads == 1 { "violates" } else { "violate" },
+        );
+    } else {
+        let changes = all.suggestions.iter().map(|one| one.changes.len()).sum();
+        let _ = writeln!(
+            out,
+            "{} of {} that violate a profile comply after {}.",
+            admitted.workloads,
+            counted(violating.workloads, "workload"),
+            counted(changes, "change"),
+        );
+    }
+    for (index, one) in all.suggestions.iter().enumerate() {
+        suggestion(&mut out, index, one, top);
+    }
+    if all.more > 0 {
+        let _ = writeln!(out, "\nFurther changes admit {}: --top shows more.", counted(all.more, "more workload"));
+    }
+    left(&mut out, &all.left, top);
+    not_judged(&mut out, &all.not_judged, top);
+    if !all.patches.is_empty() {
+        out.push_str("\n-o yaml prints the changed profiles, -o json a merge patch for kubectl patch --type merge.\n");
+    }
+    out
+}
+
+fn suggestion(out: &mut String, index: usize, one: &Suggestion, top: usize) {
+    let number = format!("{}. ", index + 1);
+    let indent = " ".repeat(number.len());
+    out.push('\n');
+    for (index, change) in one.changes.iter().enumerate() {
+        let head = if index == 0 { &number } else { &indent };
+        let _ = writeln!(out, "{head}profile {}: {}", one_line(&change.of.profile), change.text);
+    }
+    let Count { workloads, namespaces } = one.count;
+    let together = if one.changes.len() > 1 { "together " } else { "" };
+    let noun = if index == 0 { "workload" } else { "more workload" };
+    let _ = writeln!(
+        out,
+        "{indent}{together}{} {} in {}",
+        if one.changes.len() > 1 { "admit" } else { "admits" },
+        counted(workloads, noun),
+        counted(namespaces, "namespace"),
+    );
+    for change in &one.changes {
+        let _ = writeln!(out, "{indent}Newly allowed: {}", one_line(&change.of.change.allows));
+        if !change.of.change.caution.is_empty() {
+            let _ = writeln!(out, "{indent}Caution: {}", one_line(&change.of.change.caution));
+        }
+    }
+    if let Some(namespace) = &one.only {
+        let _ = writeln!(
+            out,
+            "{indent}Caution: Only namespace {namespace} needs it. An exception there allows less: see exceptions of the profile."
+        );
+    }
+    for place in one.admits.iter().take(top) {
+        let _ = writeln!(out, "{indent}  {} {}", place.namespace, place.workload);
+    }
+    more(out, &indent, one.admits.len(), top);
+}
+
+fn more(out: &mut String, indent: &str, count: usize, top: usize) {
+    if let Some(more) = count.checked_sub(top).filter(|more| *more > 0) {
+        let _ = writeln!(out, "{indent}  and {more} more");
+    }
+}
+
+fn left(out: &mut String, all: &[OfWorkload], top: usize) {
+    if all.is_empty() {
+        return;
+    }
+    let mut namespaces: Vec<_> = all.iter().map(|one| &one.place.namespace).collect();
+    namespaces.dedup();
+    let _ = writeln!(
+        out,
+        "\n{} in {} {} an owner: no change of a profile is proposed.",
+        counted(all.len(), "workload"),
+        counted(namespaces.len(), "namespace"),
+        if all.len() == 1 { "needs" } else { "need" },
+    );
+    // What is wrong with a namespace is wrong with each of its workloads.
+    let mut groups = BTreeMap::<(&str, String), Vec<&str>>::new();
+    for one in all {
+        groups.entry((&one.place.namespace, reasons(one))).or_default().push(&one.place.workload);
+    }
+    for ((namespace, reasons), workloads) in groups.iter().take(top) {
+        let first = workloads.iter().take(MOST_NAMES).copied().collect::<Vec<_>>().join(", ");
+        let more = workloads.len().saturating_sub(MOST_NAMES);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let _ = write!(out, "  {namespace} {first}{more}\n{reasons}");
+    }
+    if let Some(more) = groups.len().checked_sub(top).filter(|more| *more > 0) {
+        let _ = writeln!(out, "  and {more} more like these");
+    }
+}
+
+/// What a workload violates, and why nothing is proposed.
+fn reasons(one: &OfWorkload) -> String {
+    let mut out = String::new();
+    for why in &one.why {
+        let check = why.split(':').next().unwrap_or_default();
+        for violation in one.violations.iter().filter(|one| one.check == check) {
+            let _ = writeln!(out, "    [{}] {}", violation.check, violation.message);
+        }
+        let why = why.strip_prefix(check).and_then(|rest| rest.strip_prefix(": ")).unwrap_or(why);
+        let _ = writeln!(out, "      Not proposed: {why}.");
+    }
+    out
+}
+
+fn not_judged(out: &mut String, all: &[NotJudged], top: usize) {
+    if all.is_empty() {
+        return;
+    }
+    let _ = writeln!(out, "\nNot judged:");
+    for one in all.iter().take(top) {
+        let workload = if one.place.workload.is_empty() { "all of it" } else { &one.place.workload };
+        let _ = writeln!(out, "  {} {workload}: {}", one.place.namespace, one.why);
+    }
+    more(out, "", all.len(), top);
+}
+
+fn counted(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}

@@ -1,0 +1,124 @@
+//! `palisade suggest`: the smallest changes of profiles that admit what exists.
+
+mod args;
+mod data;
+mod human;
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::jiff::Timestamp;
+use palisade_api::{ToolSecurityProfile, names::API_VERSION};
+use serde_json::{Map, Value as Json, json};
+
+pub use args::SuggestArgs;
+use args::SuggestFormat;
+use data::{About, Suggested};
+
+use crate::{
+    cluster::could_not_run,
+    ground::Ground,
+    judge::Judge,
+    output::{self, could_not_print},
+    parallel::{parallel, threads},
+    present::Present,
+    profiles::{self, Accepted},
+    progress::Progress,
+    proposal::{self, Cases, Owned, Step, Suggestions, Trial},
+    report::{self, Failure},
+};
+
+/// Runs the command.
+pub fn run(args: &SuggestArgs) -> Result<(), Failure> {
+    let paths = args.files.iter().chain(&args.profiles).chain(&args.ground.namespaces);
+    if paths.filter(|path| *path == "-").count() > 1 {
+        return Err(could_not_run("only one FILE can be standard input"));
+    }
+    let now = args.time.unwrap_or_else(Timestamp::now);
+    // A profile that is wrong says nothing of the cluster.
+    let mut progress = Progress::new();
+    let ground = Ground::open(&args.ground, &args.files, &args.profiles, &mut progress).map_err(Failure::fatal)?;
+    let Ground { accepted, tenants, version, objects } = ground;
+    let denying = accepted.iter().map(|one| profiles::in_deny(&one.profile)).collect::<Result<Vec<_>, _>>();
+    let judge = Judge::new(&denying.map_err(Failure::CouldNotRun)?, &tenants, version, now)?;
+    let known = tenants.iter().map(|one| one.name.clone()).collect();
+    let (mut present, mut cases) = (Present::new(&judge, &known), Cases::default());
+    objects.each(&mut progress, |page| {
+        let current = present.take(page);
+        let verdicts = parallel(threads(), &current, |one| judge.judge(one.workload, &one.object));
+        current.iter().zip(verdicts).for_each(|(one, verdict)| cases.add(one, verdict));
+    })?;
+    let found = cases.end(&present.owners);
+    let trial = Trial { accepted: &accepted, tenants: &tenants, version, now };
+    let suggestions = proposal::search(&trial, &judge, &found, args.top, &mut progress);
+    drop(progress);
+    if found.too_many {
+        report::note("warning: there are more violating objects than fit into memory; the rest is not counted");
+    }
+    let about = About { time: now.to_string(), server: version.to_string(), unknown: present.unknown };
+    let text = match args.output {
+        SuggestFormat::Human => human::text(&Suggested::new(about, &found, &suggestions, &accepted), args.top),
+        SuggestFormat::Json => {
+            let all = Suggested::new(about, &found, &suggestions, &accepted);
+            serde_json::to_string_pretty(&all).map(|text| text + "\n").map_err(|error| could_not_print(&error))?
+        }
+        SuggestFormat::Yaml => yaml(&accepted, &suggestions)?,
+    };
+    output::print(&text)
+}
+
+/// The changes of some steps, by profile.
+fn by_profile<'a>(steps: impl Iterator<Item = &'a Step>) -> BTreeMap<&'a str, Vec<&'a Owned>> {
+    let mut changes = BTreeMap::<_, Vec<_>>::new();
+    for one in steps.flat_map(|step| &step.changes) {
+        changes.entry(one.profile.as_str()).or_default().push(one);
+    }
+    changes
+}
+
+/// The profiles that are changed, with their changes.
+fn changed<'a>(
+    accepted: &'a [Accepted],
+    changes: &BTreeMap<&str, Vec<&Owned>>,
+) -> Vec<(&'a Accepted, ToolSecurityProfile)> {
+    let changed = |one: &'a Accepted| {
+        let changes = changes.get(one.checked.profile.as_str())?;
+        let after = proposal::applied(&one.profile, changes.iter().map(|one| &one.change))?;
+        Some((one, after))
+    };
+    accepted.iter().filter_map(changed).collect()
+}
+
+/// The changed profiles, with comments that say what was changed.
+fn yaml(accepted: &[Accepted], suggestions: &Suggestions) -> Result<String, Failure> {
+    let changes = by_profile(suggestions.steps.iter().filter(|step| !step.is_careful()));
+    let mut text = String::new();
+    if changes.is_empty() {
+        text.push_str("# No change is proposed that has no caution and is for several namespaces.\n");
+    }
+    for (index, (one, profile)) in changed(accepted, &changes).into_iter().enumerate() {
+        if index > 0 {
+            text.push_str("---\n");
+        }
+        for change in changes.get(one.checked.profile.as_str()).into_iter().flatten() {
+            text.push_str(&report::one_line(&format!("# {}: {}", change.change, change.change.allows)));
+            text.push('\n');
+        }
+        text.push_str(&output::yaml(&[written(&profile)]).map_err(|error| could_not_print(&error))?);
+    }
+    Ok(text)
+}
+
+/// A profile as it is applied: without what an API server adds.
+fn written(profile: &ToolSecurityProfile) -> Json {
+    let metadata = json!(profile.metadata);
+    let mut kept = Map::new();
+    for key in ["name", "labels", "annotations"] {
+        if let Some(value) = metadata.get(key) {
+            kept.insert(key.to_owned(), value.clone());
+        }
+    }
+    if let Some(annotations) = kept.get_mut("annotations").and_then(Json::as_object_mut) {
+        annotations.remove("kubectl.kubernetes.io/last-applied-configuration");
+    }
+    json!({"apiVersion": API_VERSION, "kind": profiles::KIND, "metadata": kept, "spec": profile.spec})
+}
