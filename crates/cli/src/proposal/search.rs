@@ -1,6 +1,10 @@
 //! Finds changes for the workloads that violate a profile, tries them, and ranks them by how many workloads they admit.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, BTreeSet},
+    rc::Rc,
+};
 
 use k8s_openapi::jiff::Timestamp;
 use palisade_api::settings::mutation::{Defaults, Engine};
@@ -89,14 +93,31 @@ pub struct Trial<'a> {
     pub version: Minor,
     /// The time.
     pub now: Timestamp,
+    /// What was tried before, by the changes.
+    judges: RefCell<BTreeMap<BTreeSet<(String, String)>, Option<Rc<Judge>>>>,
 }
 
 /// The indices of changes.
 type Set = BTreeSet<usize>;
 
-impl Trial<'_> {
+impl<'a> Trial<'a> {
+    /// To try changes of these profiles in these namespaces.
+    pub fn new(accepted: &'a [Accepted], tenants: &'a [Tenant], version: Minor, now: Timestamp) -> Self {
+        Self { accepted, tenants, version, now, judges: RefCell::default() }
+    }
+
     /// The profiles with changes, judging. None if a changed profile is not accepted.
-    fn judge(&self, changes: &[&Owned]) -> Option<Judge> {
+    fn judge(&self, changes: &[&Owned]) -> Option<Rc<Judge>> {
+        let key = changes.iter().map(|one| (one.profile.clone(), one.change.to_string())).collect();
+        if let Some(known) = self.judges.borrow().get(&key) {
+            return known.clone();
+        }
+        let judge = self.compiled(changes).map(Rc::new);
+        self.judges.borrow_mut().insert(key, judge.clone());
+        judge
+    }
+
+    fn compiled(&self, changes: &[&Owned]) -> Option<Judge> {
         let mut accepted = Vec::new();
         for one in self.accepted {
             let of_profile = changes.iter().filter(|change| change.profile == one.checked.profile);
@@ -224,6 +245,7 @@ fn defaults(trial: &Trial<'_>, judge: &Judge, known: &mut Known, tried: &mut [Tr
     }
     let Some(with_defaults) = trial.judge(&known.all(&set)) else { return };
     let of_profile = |index: usize| known.changes.get(index).map(|one| one.profile.as_str());
+    let with_defaults = &*with_defaults;
     let judged = parallel(threads(), tried, |one| with_defaults.judge(one.case.kind, &one.case.object()));
     for (one, violations) in tried.iter_mut().zip(judged) {
         let Ok(violations) = violations else { continue };
@@ -285,10 +307,11 @@ fn widen(trial: &Trial<'_>, judge: &Judge, known: &mut Known, tried: &mut [Tried
     }
     let set = most_needed(known, tried, &is_new);
     let together = trial.judge(&known.all(&set));
+    let together = together.as_deref();
     let tries: Vec<_> =
         tried.iter().zip(&is_new).map(|(one, is_new)| (one, *is_new && one.needs.is_subset(&set))).collect();
     let judged = parallel(threads(), &tries, |(one, is_tried)| {
-        let judge = together.as_ref().filter(|_| *is_tried)?;
+        let judge = together.filter(|_| *is_tried)?;
         Some(judge.judge(one.case.kind, &one.case.object()))
     });
     for ((one, judged), is_new) in tried.iter_mut().zip(judged).zip(is_new) {

@@ -24,7 +24,7 @@ pub(super) fn of(judged: &Judged, now: Timestamp) -> Vec<OfSuggestion> {
     if judged.is_narrowed || all.cases.violating.len() < MANY {
         return Vec::new();
     }
-    let trial = Trial { accepted, tenants, version: *version, now };
+    let trial = Trial::new(accepted, tenants, *version, now);
     let found = proposal::search(&trial, judge, &all.cases, MOST, &mut Progress::none());
     found.steps.iter().filter(|step| !step.is_careful() && step.admits.len() >= MANY).filter_map(suggestion).collect()
 }

@@ -48,7 +48,7 @@ pub fn run(args: &SuggestArgs) -> Result<(), Failure> {
         current.iter().zip(verdicts).for_each(|(one, verdict)| cases.add(one, verdict));
     })?;
     let found = cases.end(&present.owners);
-    let trial = Trial { accepted: &accepted, tenants: &tenants, version, now };
+    let trial = Trial::new(&accepted, &tenants, version, now);
     let suggestions = proposal::search(&trial, &judge, &found, args.top, &mut progress);
     drop(progress);
     if found.too_many {

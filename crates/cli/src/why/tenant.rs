@@ -79,7 +79,7 @@ mod tests {
     fn parameters_and_reports_say_what_a_tenant_may_know() {
         let params = |integers: &Json, problem: &str, exceptions: &Json| {
             json!({
-                "integers": integers, "strings": {}, "booleans": {}, "stringLists": {},
+                "integers": integers, "strings": {}, "booleans": {}, "stringLists": {}, "objects": {},
                 "problem": problem, "exceptions": exceptions,
             })
         };
@@ -89,17 +89,14 @@ mod tests {
                 "name": "tool-a", "annotations": {names::rollout_annotation("tools"): "Violations: by generation 2: x"},
             }}),
             params: Some(vec![
-                object(
-                    "tools",
-                    json!({"integers": {"uid": 50001}, "exceptions": {"privileged": "2099-01-01T00:00:00Z"}}),
-                ),
-                object("broken", json!({"problem": "parameter uid is missing"})),
+                object("tools", params(&json!({"uid": 50001}), "", &json!({"privileged": "2099-01-01T00:00:00Z"}))),
+                object("broken", params(&json!({}), "parameter uid is missing", &json!({}))),
             ]),
             reports: vec![object(
                 "tools",
                 json!({
                     "stage": "Audit", "observedTime": "2026-01-01T00:00:00Z", "workloads": 1,
-                    "violations": [{"workload": "Pod/x", "check": "privileged", "message": "m"}],
+                    "violations": [{"workload": "Pod/x", "check": "privileged", "message": "m", "objects": 1}],
                 }),
             )],
             ..Live::default()
