@@ -94,9 +94,11 @@ pub struct Trial<'a> {
     /// The time.
     pub now: Timestamp,
     /// What was tried before, by the changes.
-    judges: RefCell<BTreeMap<BTreeSet<(String, String)>, Option<Rc<Judge>>>>,
+    judges: RefCell<BTreeMap<Texts, Option<Rc<Judge>>>>,
 }
 
+/// Changes as texts, each with its profile.
+type Texts = BTreeSet<(String, String)>;
 /// The indices of changes.
 type Set = BTreeSet<usize>;
 
@@ -108,7 +110,7 @@ impl<'a> Trial<'a> {
 
     /// The profiles with changes, judging. None if a changed profile is not accepted.
     fn judge(&self, changes: &[&Owned]) -> Option<Rc<Judge>> {
-        let key = changes.iter().map(|one| (one.profile.clone(), one.change.to_string())).collect();
+        let key: Texts = changes.iter().map(|one| (one.profile.clone(), one.change.to_string())).collect();
         if let Some(known) = self.judges.borrow().get(&key) {
             return known.clone();
         }
