@@ -40,6 +40,7 @@ const PARTS: [(&str, &[&str]); 5] = [
             "status.md",
             "scan.md",
             "report.md",
+            "apis-in-front.md",
             "suggest.md",
             "audit.md",
             "offline.md",

@@ -26,7 +26,8 @@ const MUTATED: &str = "dashboards-mutated";
 const UID: i64 = 50_001;
 
 /// What Grafana writes instead of its variables. Prometheus asks each second here.
-const VARIABLES: [(&str, &str); 2] = [("$__rate_interval", "10s"), ("$__range", "1h")];
+const VARIABLES: [(&str, &str); 4] =
+    [("$__rate_interval", "10s"), ("$__range", "1h"), ("$cluster", ".*"), ("$profile", ".*")];
 
 /// A port that is free now.
 fn free() -> TestResult<SocketAddr> {

@@ -2,7 +2,7 @@
 
 use palisade_api::{RolloutPhase, RolloutStatus};
 use palisade_objects::workload::WORKLOADS;
-use palisade_tests::{Cluster, TestResult, Verdict, ensure, eventually, root};
+use palisade_tests::{Cluster, TestResult, Verdict, dry_run_answer, ensure, eventually, root};
 use serde::Deserialize;
 use serde_json::{Map, Value as Json, json};
 
@@ -96,9 +96,27 @@ pub(crate) async fn example_answers_what_a_tool_expects(cluster: &mut Cluster) -
         eventually(&case.name, || async { answer(cluster, case).await }).await?;
     }
     println!("{} cases", cases.len());
+    let elsewhere = cases.iter().find(|case| case.name == "a pod with an image from elsewhere").ok_or("no case")?;
+    a_program_understands_the_denial(cluster, &elsewhere.object).await?;
     for profile in &profiles {
         cluster.delete_profile(profile["metadata"]["name"].as_str().unwrap_or_default()).await?;
     }
+    Ok(())
+}
+
+/// The answer is as docs/apis-in-front.md says.
+async fn a_program_understands_the_denial(cluster: &Cluster, pod: &Json) -> TestResult {
+    let Err(kube::Error::Api(status)) = dry_run_answer(&cluster.admin, TOOL, pod).await else {
+        return Err("it is admitted".into());
+    };
+    let causes = status.details.as_ref().map(|details| details.causes.clone()).unwrap_or_default();
+    let text = causes.first().map(|cause| cause.message.as_str()).unwrap_or_default();
+    ensure!((status.code, status.reason.as_str(), causes.len()) == (403, "Forbidden", 1), "{status:?}");
+    ensure!(
+        status.message.contains("ValidatingAdmissionPolicy 'palisade-") && status.message.ends_with(text),
+        "{status:?}"
+    );
+    ensure!(text.starts_with("1 violation of ToolSecurityProfile toolforge: [imageRegistries] container "), "{text}");
     Ok(())
 }
 

@@ -40,10 +40,15 @@ type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 async fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let demo = async {
-        tokio::select! {
-            result = scene::play(&arguments) => result,
-            _ = tokio::signal::ctrl_c() => Err("interrupted".into()),
+        let running = tokio::select! {
+            result = scene::play(&arguments) => result?,
+            _ = tokio::signal::ctrl_c() => return Err("interrupted".into()),
+        };
+        // Here an interrupt is how one ends it.
+        if !arguments.once {
+            tokio::signal::ctrl_c().await?;
         }
+        running.stop().await
     };
     match demo.await {
         Ok(()) => ExitCode::SUCCESS,

@@ -24,8 +24,23 @@ const PROFILE: &str = "toolforge";
 /// The uid of the first tool.
 const FIRST_UID: i64 = 50_001;
 
-/// Plays all of it. Whatever was started is stopped when this returns, or is dropped.
-pub(crate) async fn play(arguments: &Arguments) -> Result<()> {
+/// What the demo leaves running. It ends when this is dropped, too.
+pub(crate) struct Running {
+    cluster: Cluster,
+    controller: Controller,
+}
+
+impl Running {
+    /// Ends it.
+    pub(crate) async fn stop(self) -> Result<()> {
+        step("stopping everything");
+        self.controller.stop().await?;
+        self.cluster.stop().await
+    }
+}
+
+/// Plays all of it.
+pub(crate) async fn play(arguments: &Arguments) -> Result<Running> {
     step("starting etcd, kube-apiserver and kube-controller-manager");
     let start = Instant::now();
     let cluster = Cluster::start(arguments.emulated_version.as_deref()).await?;
@@ -67,11 +82,8 @@ pub(crate) async fn play(arguments: &Arguments) -> Result<()> {
     }
     if !arguments.once {
         invite(&cluster, &controller);
-        tokio::signal::ctrl_c().await?;
     }
-    step("stopping everything");
-    controller.stop().await?;
-    cluster.stop().await
+    Ok(Running { cluster, controller })
 }
 
 /// The API server's memory, after it has collected its garbage: what it uses and not what it left lying about.
