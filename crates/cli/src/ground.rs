@@ -79,6 +79,8 @@ pub struct Ground<'a> {
     pub version: Minor,
     /// The pods and workloads.
     pub objects: Objects<'a>,
+    /// What of the cluster may change pods in admission, other than Palisade.
+    pub mutators: Vec<String>,
 }
 
 impl<'a> Ground<'a> {
@@ -94,11 +96,13 @@ impl<'a> Ground<'a> {
         progress: &mut Progress,
     ) -> Result<Self, Failure> {
         let given = if profiles.is_empty() { None } else { Some(profiles::all(&files::sources(profiles)?)?) };
+        let mut mutators = Vec::new();
         let (accepted, tenants, version, objects) = if args.live {
             let (found, tenants, version) = args.cluster.ask(async |client| {
                 let rights = live::judged().chain([live::NAMESPACES, live::EXCEPTIONS]);
                 live::permitted(&client, rights.chain(given.is_none().then_some(live::PROFILES))).await?;
                 let found = if given.is_none() { live::profiles(&client).await? } else { Vec::new() };
+                mutators = live::mutators(&client).await;
                 Ok((found, live::all_tenants(&client, progress).await?, live::version(&client).await?))
             })?;
             let live = || found.into_iter().map(profiles::accept_live).collect::<Result<_, _>>();
@@ -118,7 +122,7 @@ impl<'a> Ground<'a> {
             let help = "--profile names files with profiles";
             return Err(Failure::CouldNotRun(vec![Problem::new("there is no profile to judge by").help(help)]));
         }
-        Ok(Self { accepted, tenants, version: args.kube_version.unwrap_or(version), objects })
+        Ok(Self { accepted, tenants, version: args.kube_version.unwrap_or(version), objects, mutators })
     }
 }
 

@@ -138,6 +138,35 @@ async fn typed<T: DeserializeOwned>(client: &Client, kind: Kind, progress: &mut 
     Ok(all)
 }
 
+/// The objects of the cluster that may change pods in admission, other than Palisade's, each with its kind. Those that may
+/// not be listed, or are of a kind that the API server does not have, are left out.
+pub async fn mutators(client: &Client) -> Vec<String> {
+    let mut found = Vec::new();
+    for (kind, resource) in [
+        ("MutatingWebhookConfiguration", "mutatingwebhookconfigurations"),
+        ("MutatingAdmissionPolicy", "mutatingadmissionpolicies"),
+    ] {
+        let api = api(client, ("admissionregistration.k8s.io/v1", kind, resource));
+        let Ok(list) = api.list(&ListParams::default()).await else { continue };
+        let others = list.items.iter().filter(|object| changes_pods(&object.data));
+        let names = others.filter_map(|object| object.metadata.name.as_deref());
+        found.extend(names.filter(|name| !name.starts_with("palisade")).map(|name| format!("{kind} {name}")));
+    }
+    found
+}
+
+/// Whether a rule of a webhook configuration or of a policy matches new pods.
+fn changes_pods(object: &Json) -> bool {
+    let webhooks = object["webhooks"].as_array().into_iter().flatten().map(|webhook| &webhook["rules"]);
+    let of_policy = [&object["spec"]["matchConstraints"]["resourceRules"]];
+    let has = |list: &Json, one: &str| {
+        list.as_array().into_iter().flatten().any(|value| [one, "*", "*/*"].iter().any(|known| value == known))
+    };
+    webhooks.chain(of_policy).flat_map(|rules| rules.as_array().into_iter().flatten()).any(|rule| {
+        has(&rule["apiGroups"], "") && has(&rule["resources"], "pods") && has(&rule["operations"], "CREATE")
+    })
+}
+
 /// The minor version of the API server, or the default one with a note if it is none that is known.
 ///
 /// # Errors
@@ -207,6 +236,22 @@ pub async fn tenants(client: &Client, names: &BTreeSet<String>) -> Result<Vec<Te
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_changes_new_pods_is_found() {
+        let rules = |groups: Json, resources: Json, operations: Json| json!([{"apiGroups": groups, "resources": resources, "operations": operations}]);
+        for (rules, expected) in [
+            (rules(json!([""]), json!(["pods"]), json!(["CREATE"])), true),
+            (rules(json!(["*"]), json!(["*/*"]), json!(["*"])), true),
+            (rules(json!(["apps"]), json!(["*"]), json!(["*"])), false),
+            (rules(json!([""]), json!(["pods/ephemeralcontainers"]), json!(["UPDATE"])), false),
+            (rules(json!([""]), json!(["pods"]), json!(["UPDATE", "DELETE"])), false),
+        ] {
+            assert_eq!(changes_pods(&json!({"webhooks": [{"name": "a"}, {"rules": rules}]})), expected, "{rules}");
+            let policy = json!({"spec": {"matchConstraints": {"resourceRules": rules}}});
+            assert_eq!(changes_pods(&policy), expected, "{policy}");
+        }
+    }
 
     #[test]
     fn the_minor_of_a_version_is_read() {

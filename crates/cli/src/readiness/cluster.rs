@@ -25,6 +25,8 @@ pub(super) struct Judged {
     pub version: Minor,
     pub judge: Judge,
     pub all: All,
+    /// What of the cluster may change pods in admission, other than Palisade.
+    pub mutators: Vec<String>,
     /// Whether only some namespaces were asked for.
     pub is_narrowed: bool,
     /// The annotation of namespaces that names their owner.
@@ -37,7 +39,7 @@ impl Judged {
     /// Judges all objects.
     pub fn new(args: &ReportArgs, now: Timestamp) -> Result<Self, Failure> {
         let mut progress = Progress::new();
-        let Ground { accepted, mut tenants, version, objects } =
+        let Ground { accepted, mut tenants, version, objects, mutators } =
             Ground::open(&args.ground, &args.files, &args.profiles, &mut progress)?;
         let names = tenants.iter().map(|one| one.name.clone()).collect();
         let is_narrowed = narrow(args, &mut tenants)?;
@@ -52,7 +54,7 @@ impl Judged {
             all.unknown.clear();
         }
         let (owner, sort) = (args.owner_annotation.clone(), args.sort);
-        Ok(Self { accepted, tenants, version, judge, all, is_narrowed, owner, sort })
+        Ok(Self { accepted, tenants, version, judge, all, mutators, is_narrowed, owner, sort })
     }
 }
 

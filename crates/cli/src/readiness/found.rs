@@ -200,8 +200,15 @@ impl OfOne {
     }
 
     /// What a report says about it, with the smallest change that helps. `denying` are the profiles that are in the stage
-    /// Deny in the namespace.
-    pub fn about(&self, judge: &Judge, denying: &BTreeSet<&str>, namespace: &str, workload: &str) -> OfWorkload {
+    /// Deny in the namespace, and `mutators` may change pods in admission.
+    pub fn about(
+        &self,
+        judge: &Judge,
+        mutators: &[String],
+        denying: &BTreeSet<&str>,
+        namespace: &str,
+        workload: &str,
+    ) -> OfWorkload {
         let violations = self.violations.iter().map(|((profile, check, message), objects)| OfViolation {
             profile: profile.clone(),
             check: check.clone(),
@@ -215,9 +222,10 @@ impl OfOne {
             if is_pod && self.itself == Some(true) {
                 // What is to change is not in the pod.
                 change = None;
+                let by = if mutators.is_empty() { "something".to_owned() } else { mutators.join(" or ") };
                 note = format!(
-                    "It complies itself, and a pod of it does not, as {name}: the pod is older than the template, or \
-                     something changes it in admission. If it is older, a restart helps."
+                    "It complies itself, and a pod of it does not, as {name}: the pod is older than the template, or {by} \
+                     changes it in admission. If it is older, a restart helps."
                 );
             } else if is_pod && self.itself.is_none() {
                 note = format!("Palisade knows its pods alone; the change is that of pod {name}.");

@@ -84,7 +84,8 @@ fn report(judged: &Judged, title: &str, time: Timestamp) -> Report {
     let denying: BTreeMap<_, _> = judged.tenants.iter().map(|one| (one.name.as_str(), denying(judged, one))).collect();
     let nowhere = BTreeSet::new();
     let workloads: Vec<OfWorkload> = parallel(threads(), &violating, |((namespace, workload), one)| {
-        one.about(&judged.judge, denying.get(namespace.as_str()).unwrap_or(&nowhere), namespace, workload)
+        let denying = denying.get(namespace.as_str()).unwrap_or(&nowhere);
+        one.about(&judged.judge, &judged.mutators, denying, namespace, workload)
     });
     let mut not_judged: Vec<NotJudged> =
         all.workloads.iter().filter_map(|((namespace, workload), one)| one.not_judged(namespace, workload)).collect();

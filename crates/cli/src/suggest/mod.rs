@@ -37,7 +37,7 @@ pub fn run(args: &SuggestArgs) -> Result<(), Failure> {
     // A profile that is wrong says nothing of the cluster.
     let mut progress = Progress::new();
     let ground = Ground::open(&args.ground, &args.files, &args.profiles, &mut progress).map_err(Failure::fatal)?;
-    let Ground { accepted, tenants, version, objects } = ground;
+    let Ground { accepted, tenants, version, objects, .. } = ground;
     let denying = accepted.iter().map(|one| profiles::in_deny(&one.profile)).collect::<Result<Vec<_>, _>>();
     let judge = Judge::new(&denying.map_err(Failure::CouldNotRun)?, &tenants, version, now)?;
     let known = tenants.iter().map(|one| one.name.clone()).collect();
