@@ -11,7 +11,7 @@ use crate::{history::palisade, rollout, workloads::path};
 const TEST: &str = "toolforge";
 const TOOLS_TEST: &str = "tools-rollout";
 const UID: i64 = 52_001;
-const TOOL: &str = "tool-weather";
+const TOOL: &str = "toolforge-weather";
 /// Namespaces of no tool: one of a user, and one of the platform.
 const OTHER: &str = "other";
 const PLATFORM: &str = "kube-public";

@@ -15,7 +15,9 @@ use crate::{
 };
 
 /// How many bytes of violating objects are kept, as text. A workload with more is not tried.
-const KEPT: usize = 128 << 20;
+const KEPT: usize = 48 << 20;
+/// The largest object that is kept, in bytes. Few tenants have larger ones, and some of those would take the room of thousands.
+const LARGEST: usize = 256 << 10;
 
 /// What judged objects are, one by one. Those that comply are forgotten.
 #[derive(Default)]
@@ -92,7 +94,7 @@ impl Cases {
             return self.not_judged.push(not_judged(why));
         }
         let text = object.to_string();
-        if self.kept.saturating_add(text.len()) > KEPT {
+        if text.len() > LARGEST || self.kept.saturating_add(text.len()) > KEPT {
             self.too_many = true;
             return;
         }
