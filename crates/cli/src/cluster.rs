@@ -111,7 +111,7 @@ struct Right<'a> {
 /// The `ClusterRole` of `manifests/rbac.yaml` that permits to read all that the command line reads.
 const READER: &str = "palisade-reader";
 /// What it permits, as group and resource. Each can be got and listed.
-const READ: [(&str, &[&str]); 4] = [
+const READ: [(&str, &[&str]); 5] = [
     ("", &["namespaces", "pods", "podtemplates", "replicationcontrollers"]),
     ("apps", &["controllerrevisions", "daemonsets", "deployments", "replicasets", "statefulsets"]),
     ("batch", &["cronjobs", "jobs"]),
@@ -119,6 +119,7 @@ const READ: [(&str, &[&str]); 4] = [
         palisade_api::names::GROUP,
         &["toolsecurityexceptions", "toolsecurityparams", "toolsecurityprofiles", "toolsecurityreports"],
     ),
+    ("admissionregistration.k8s.io", &["mutatingadmissionpolicies", "mutatingwebhookconfigurations"]),
 ];
 
 impl<'a> Right<'a> {

@@ -116,7 +116,8 @@ async fn a_program_understands_the_denial(cluster: &Cluster, pod: &Json) -> Test
         status.message.contains("ValidatingAdmissionPolicy 'palisade-") && status.message.ends_with(text),
         "{status:?}"
     );
-    ensure!(text.starts_with("1 violation of ToolSecurityProfile toolforge: [imageRegistries] container "), "{text}");
+    let said = text.split_once(" denied request: ").map_or(text, |(_, said)| said);
+    ensure!(said.starts_with("1 violation of ToolSecurityProfile toolforge: [imageRegistries] container "), "{text}");
     Ok(())
 }
 
