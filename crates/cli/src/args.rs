@@ -131,7 +131,8 @@ pub enum Command {
     ///
     /// Judges all pods and workloads of a cluster, of a dump of it, or in files, and looks for values that a profile would have to
     /// list for those that violate it. Each change was tried: the changed profile judged them again. Changes that admit the
-    /// most workloads come first. No change is proposed that opens a node or turns a check off.
+    /// most workloads come first. No change is proposed that turns a check off, or that allows a path
+    /// that is known as the node's own.
     Suggest(SuggestArgs),
     /// Print how to remove the guard of what a profile reads from namespaces.
     #[command(subcommand)]

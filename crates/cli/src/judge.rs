@@ -51,7 +51,7 @@ pub struct Judge {
     demands: BTreeMap<String, Vec<Demand>>,
 }
 
-/// What a profile asks of the pods of a namespace.
+/// The demands of a profile on the pods of a namespace.
 pub struct Demand {
     /// The profile.
     pub profile: String,

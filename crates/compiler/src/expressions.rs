@@ -136,10 +136,11 @@ pub(crate) fn variables(profile: &ToolSecurityProfile, shape: Shape, judging: &J
         let lowered = format!("{asked} ? {} : ''", cel::quote(&format!(". {sentence}")));
         all.push(HOW_TO_ASK, "how to ask for an exception: spec.exceptionRequests", lowered);
     }
-    without_unread(all.variables)
+    // A custom check may name any variable, in more ways than one.
+    if customs.is_empty() { without_unread(all.variables) } else { all.variables }
 }
 
-/// Parts of the pod that a check reads, if there is one that does.
+/// Variables that only some checks of the catalogue read.
 const PARTS: [&str; 3] = ["podSecurityContext", "volumes", "annotations"];
 
 fn without_unread(mut variables: Vec<Variable>) -> Vec<Variable> {

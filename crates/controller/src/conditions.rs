@@ -127,7 +127,7 @@ pub fn with_stages(mut enforced: Condition, observed: &ObservedProfile, by_stage
     if by_label && enforced.status == ConditionStatus::True {
         let [deny, warn, audit] = by_stage;
         enforced.message = format!(
-            "{} in the stage Deny: {}; Warn and Audit admit violations in {warn} and {audit} namespaces",
+            "in the stage Deny ({}), {}; in Warn ({warn}) and Audit ({audit}), violations are admitted",
             counted(deny, "namespace"),
             enforced.message
         );
@@ -240,16 +240,16 @@ mod tests {
                 NamespaceStages::ByLabel,
                 [0, 1, 19],
                 ConditionStatus::True,
-                "0 namespaces in the stage Deny: the API server denies objects that violate the profile; Warn and Audit \
-                 admit violations in 1 and 19 namespaces",
+                "in the stage Deny (0 namespaces), the API server denies objects that violate the profile; in Warn (1) and \
+                 Audit (19), violations are admitted",
             ),
             (
                 Stage::Deny,
                 NamespaceStages::ByLabel,
                 [18, 0, 2],
                 ConditionStatus::True,
-                "18 namespaces in the stage Deny: the API server denies objects that violate the profile; Warn and Audit \
-                 admit violations in 0 and 2 namespaces",
+                "in the stage Deny (18 namespaces), the API server denies objects that violate the profile; in Warn (0) and \
+                 Audit (2), violations are admitted",
             ),
         ] {
             let enforced = enforced(&profile(stage, stages, Some(found.clone())), by_stage);

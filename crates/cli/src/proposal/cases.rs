@@ -14,19 +14,18 @@ use crate::{
     report::one_line,
 };
 
-/// How many bytes of violating objects are kept, as text. A workload with more is not tried.
+/// The most bytes of violating objects that are kept, as text.
 const KEPT: usize = 48 << 20;
 /// The largest object that is kept, in bytes. Few tenants have larger ones, and some of those would take the room of thousands.
 const LARGEST: usize = 256 << 10;
 
-/// What judged objects are, one by one. Those that comply are forgotten.
+/// Collects the objects that violate a profile, and forgets those that comply.
 #[derive(Default)]
 pub struct Cases {
     found: Vec<Violating>,
     not_judged: Vec<(String, Reference, Option<Reference>, String)>,
     objects: usize,
     kept: usize,
-    too_many: bool,
 }
 
 struct Violating {
@@ -71,8 +70,6 @@ pub struct Found {
     pub not_judged: BTreeMap<Place, String>,
     /// How many objects were judged.
     pub objects: usize,
-    /// Whether there was no room for all of them.
-    pub too_many: bool,
 }
 
 impl Cases {
@@ -95,8 +92,13 @@ impl Cases {
         }
         let text = object.to_string();
         if text.len() > LARGEST || self.kept.saturating_add(text.len()) > KEPT {
-            self.too_many = true;
-            return;
+            let why = format!(
+                "it violates a profile, but no change was tried: it has {} KiB, and objects up to {} KiB are tried, {} MiB in all",
+                text.len() >> 10,
+                LARGEST >> 10,
+                KEPT >> 20
+            );
+            return self.not_judged.push(not_judged(why));
         }
         self.kept += text.len();
         let case = Case { kind: *workload, text: text.into(), violations };
@@ -106,7 +108,7 @@ impl Cases {
 
     /// Gathers them by workload.
     pub fn end(self, owners: &Owners) -> Found {
-        let mut found = Found { objects: self.objects, too_many: self.too_many, ..Found::default() };
+        let mut found = Found { objects: self.objects, ..Found::default() };
         for (namespace, itself, owner, why) in self.not_judged {
             let workload = owners.workload(&itself, owner.as_ref()).to_string();
             found.not_judged.entry((namespace, workload)).or_insert_with(|| one_line(&why));

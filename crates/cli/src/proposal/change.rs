@@ -7,7 +7,7 @@ use palisade_objects::json::{Change as _, set};
 use serde::Serialize;
 use serde_json::{Map, Value as Json};
 
-/// What happens to a setting.
+/// How a setting is changed.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Edit {
@@ -23,7 +23,7 @@ pub enum Edit {
 pub struct Change {
     /// The path below `spec`: `volumes.hostPaths`.
     pub path: &'static str,
-    /// What happens to it.
+    /// The change.
     #[serde(flatten)]
     pub edit: Edit,
     /// What it allows besides the objects that it is for, as a sentence.
@@ -170,7 +170,7 @@ mod tests {
             json!(["NET_BIND_SERVICE", "CHOWN"])
         );
         assert_eq!(merge_patch(&before, &after)["spec"]["mutation"], json!({"defaults": "Secure"}));
-        // What is there already is not added again.
+        // A value that the list has is not added again.
         assert_eq!(applied(&after, &changes).unwrap(), after);
         assert_eq!(merge_patch(&after, &after), json!({"spec": {}}));
         let mut patched = serde_json::to_value(&before).unwrap();

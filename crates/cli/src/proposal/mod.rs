@@ -4,7 +4,7 @@
 //! objects --> cases: those that violate a profile --> table: changes for each violation --> search: tried, and ranked
 //! ```
 //!
-//! What is said to admit something was tried: the changed profiles are compiled, checked, and judge the objects again.
+//! Each suggestion was tried: the changed profiles are compiled and checked, and judge the objects again.
 
 mod cases;
 mod change;

@@ -72,7 +72,7 @@ pub struct Left {
     pub why: BTreeSet<String>,
 }
 
-/// What was found.
+/// The result of a search.
 #[derive(Clone, Debug, Default)]
 pub struct Suggestions {
     /// The most helpful first.
@@ -83,7 +83,7 @@ pub struct Suggestions {
     pub more: usize,
 }
 
-/// What is tried: profiles in the stage Deny, in namespaces.
+/// Judges by changed profiles, as if they were in the stage Deny.
 pub struct Trial<'a> {
     /// The profiles as they are.
     pub accepted: &'a [Accepted],
@@ -93,7 +93,7 @@ pub struct Trial<'a> {
     pub version: Minor,
     /// The time.
     pub now: Timestamp,
-    /// What was tried before, by the changes.
+    /// The judges that were made before, by the changes.
     judges: RefCell<BTreeMap<Texts, Option<Rc<Judge>>>>,
 }
 
@@ -229,7 +229,7 @@ pub fn search(trial: &Trial<'_>, judge: &Judge, found: &Found, most: usize, prog
     ranked
 }
 
-/// What would be repaired by defaults of each profile that has none.
+/// Tries the defaults of each profile that sets none.
 fn defaults(trial: &Trial<'_>, judge: &Judge, known: &mut Known, tried: &mut [Tried<'_>]) {
     let mut set = Set::new();
     for one in trial.accepted {

@@ -1,5 +1,7 @@
 //! Changes of profiles that admit many workloads: no owner of a workload is to blame for what one line of a profile causes.
 
+use std::collections::BTreeSet;
+
 use k8s_openapi::jiff::Timestamp;
 
 use super::{
@@ -47,7 +49,9 @@ fn suggestion(step: &Step) -> Option<OfSuggestion> {
 impl OfSuggestion {
     /// As a sentence that ends before the changes.
     pub fn sentence(&self, index: usize) -> String {
-        let profiles: Vec<_> = self.changes.iter().map(|one| one.profile.as_str()).collect();
+        let profiles: BTreeSet<_> = self.changes.iter().map(|one| one.profile.as_str()).collect();
+        let noun = if profiles.len() == 1 { "profile" } else { "profiles" };
+        let profiles: Vec<_> = profiles.into_iter().collect();
         let changes = match self.changes.len() {
             1 => "One change".to_owned(),
             count => format!("{count} changes together"),
@@ -55,13 +59,8 @@ impl OfSuggestion {
         let admits = if self.changes.len() == 1 { "admits" } else { "admit" };
         let more = if index == 0 { "" } else { "more " };
         format!(
-            "{changes} of {}{} {admits} {} {more}workloads in {} namespaces:",
-            if profiles.iter().all(|one| Some(one) == profiles.first()) { "profile " } else { "profiles " },
-            if profiles.iter().all(|one| Some(one) == profiles.first()) {
-                profiles.first().copied().unwrap_or_default().to_owned()
-            } else {
-                profiles.join(", ")
-            },
+            "{changes} of {noun} {} {admits} {} {more}workloads in {} namespaces:",
+            profiles.join(", "),
             self.workloads,
             self.namespaces,
         )

@@ -137,8 +137,8 @@ pub(super) struct NotJudged {
 impl Suggested {
     /// Of what was found.
     pub fn new(about: About, found: &Found, suggestions: &Suggestions, accepted: &[Accepted]) -> Self {
-        let careless = by_profile(suggestions.steps.iter().filter(|step| !step.is_careful()));
-        let patches = changed(accepted, &careless).into_iter();
+        let plain = by_profile(suggestions.steps.iter().filter(|step| !step.is_careful()));
+        let patches = changed(accepted, &plain).into_iter();
         let patches = patches.map(|(one, after)| (one.checked.profile.clone(), merge_patch(&one.profile, &after)));
         let unknown = about.unknown.iter().map(|namespace| NotJudged {
             place: Place { namespace: one_line(namespace), workload: String::new() },

@@ -12,8 +12,10 @@ const MOST_NAMES: usize = 3;
 pub(super) fn text(all: &Suggested, top: usize) -> String {
     let mut out = String::new();
     let Suggested { objects, violating, admitted, .. } = all;
-    if violating.workloads == 0 {
+    if violating.workloads == 0 && all.not_judged.is_empty() {
         let _ = writeln!(out, "Nothing to suggest: none of {} violates a profile.", counted(*objects, "object"));
+    } else if violating.workloads == 0 {
+        let _ = writeln!(out, "Nothing to suggest. Not all objects were judged, or tried with changes:");
     } else if all.suggestions.is_empty() {
         let _ = writeln!(
             out,

@@ -51,9 +51,6 @@ pub fn run(args: &SuggestArgs) -> Result<(), Failure> {
     let trial = Trial::new(&accepted, &tenants, version, now);
     let suggestions = proposal::search(&trial, &judge, &found, args.top, &mut progress);
     drop(progress);
-    if found.too_many {
-        report::note("warning: there are more violating objects than fit into memory; the rest is not counted");
-    }
     let about = About { time: now.to_string(), server: version.to_string(), unknown: present.unknown };
     let text = match args.output {
         SuggestFormat::Human => human::text(&Suggested::new(about, &found, &suggestions, &accepted), args.top),

@@ -163,7 +163,7 @@ async fn read(client: &Client, args: &WhyArgs) -> Result<Live, Failure> {
     match (found, profiles) {
         (Ok(found), Err(kube::Error::Api(status))) if status.is_forbidden() => {
             report::note(&format!(
-                "note: only what the parameters and reports in the namespace say: {}",
+                "note: this is from the parameters and reports of the namespace alone: {}",
                 status.message
             ));
             live.namespace = found;

@@ -1,4 +1,4 @@
-//! The answer for those who may read one namespace, and no profile: what parameters and reports in it say.
+//! The answer from the parameters and reports of a namespace, for users who may not read profiles.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::{cluster::could_not_run, report::Failure};
 /// The condition Ready of a profile that could not be read.
 pub(super) const UNKNOWN: &str = "Unknown";
 
-/// What parameters and reports in the namespace say.
+/// Answers from the parameters and reports of the namespace.
 ///
 /// # Errors
 /// There is a pod to judge, which takes the profiles; or an object that cannot be read.

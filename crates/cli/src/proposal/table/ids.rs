@@ -6,7 +6,7 @@ use serde_json::{Value as Json, json};
 
 use super::{Change, Found, Subject, items};
 
-/// What lies outside of ranges, as changes that add it.
+/// Changes that add the numbers outside of ranges.
 fn outside(
     path: &'static str,
     ranges: &[Range],

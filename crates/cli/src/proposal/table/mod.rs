@@ -1,5 +1,5 @@
-//! What a profile would have to say for a pod that violates a check: a row for each check of the catalogue, with how changes are
-//! found in the pod, or why none is proposed.
+//! Finds the changes of a profile for a pod that violates a check. Each check of the catalogue has a row: a function that finds
+//! changes, or the reason why none is proposed.
 //!
 //! A change allows a value for all namespaces of the profile. So none is proposed that opens the node, that gives one namespace
 //! what belongs to another, or that turns a check off.

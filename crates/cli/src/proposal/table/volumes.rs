@@ -9,20 +9,42 @@ use serde_json::{Value as Json, json};
 use super::{Change, Found, Subject, for_all, is_of_a_namespace, items, missing, text};
 
 /// Paths that are the node's own: with one of them, or one below, a pod can take the node over or read what is the kubelet's.
-const OF_THE_NODE: [&str; 12] = [
+const OF_THE_NODE: [&str; 32] = [
     "/boot",
     "/dev",
+    "/etc/cni",
+    "/etc/containerd",
+    "/etc/crio",
+    "/etc/docker",
+    "/etc/gshadow",
     "/etc/kubernetes",
+    "/etc/pki/tls/private",
+    "/etc/rancher",
+    "/etc/shadow",
+    "/etc/ssh",
+    "/etc/ssl/private",
+    "/opt/cni",
     "/proc",
     "/root",
     "/run/containerd",
     "/run/crio",
+    "/run/docker",
+    "/run/k3s",
+    "/run/secrets",
     "/sys",
+    "/var/lib/cloud",
+    "/var/lib/cni",
     "/var/lib/containerd",
+    "/var/lib/containers",
+    "/var/lib/docker",
     "/var/lib/etcd",
     "/var/lib/kubelet",
+    "/var/lib/rancher",
     "/var/log",
+    "/var/spool",
 ];
+/// Directories from which the node runs programs, or configures them. A pod that writes below one takes the node over.
+const READ_BY_THE_NODE: [&str; 7] = ["/bin", "/etc", "/lib", "/lib64", "/run", "/sbin", "/usr"];
 /// Directories of which nothing as a whole is for pods.
 const ROOTS: [&str; 15] = [
     "/", "/bin", "/etc", "/home", "/lib", "/lib64", "/opt", "/run", "/sbin", "/srv", "/tmp", "/usr", "/var",
@@ -32,13 +54,15 @@ const ROOTS: [&str; 15] = [
 /// How the API server names the volume with the token of a pod, which no template has.
 const TOKEN: &str = "\"kube-api-access-";
 
-fn is_of_the_node(path: &str) -> bool {
+fn is_of_the_node(path: &str, is_written: bool) -> bool {
     // `/var/run` is a link to `/run`.
     let path = path.strip_prefix("/var").filter(|rest| rest.starts_with("/run")).unwrap_or(path);
     let path = if path.is_empty() { "/" } else { path };
+    let is_below = |one: &&str| path == *one || path.starts_with(&format!("{one}/"));
     ROOTS.contains(&path)
         || Path::new(path).extension().is_some_and(|extension| extension == "sock")
-        || OF_THE_NODE.iter().any(|one| path == *one || path.starts_with(&format!("{one}/")))
+        || OF_THE_NODE.iter().any(|one| is_below(one))
+        || (is_written && READ_BY_THE_NODE.iter().any(|one| is_below(one)))
 }
 
 /// `volumes.allowed`
@@ -93,13 +117,14 @@ pub(super) fn host_paths(subject: &Subject<'_>) -> Found {
             Some(Cover::ReadOnly | Cover::Writable) => continue,
             None => {}
         }
-        if is_of_the_node(path) {
+        let is_written = is_written(subject, volume);
+        if is_of_the_node(path, is_written) {
             return Err(format!("{found} would open the node"));
         }
         if is_of_a_namespace(paths.iter().map(|one| &one.path_prefix), path) {
             return Err(format!("{found} lies where each namespace has a path of its own"));
         }
-        let change = if is_written(subject, volume) {
+        let change = if is_written {
             let allows = format!("Any pod may mount {path} of its node and all below it, and write there.");
             Change::add("volumes.hostPaths", json!({"pathPrefix": text(path)?}), allows)
                 .but("Not every container mounts it with readOnly: true. A pod that writes there can change files that others read.")
@@ -198,11 +223,17 @@ mod tests {
             "/run/containerd/x",
             "/var/log/pods",
             "/var/lib/kubelet/pki",
+            "/etc/shadow",
+            "/etc/ssh/ssh_host_rsa_key",
+            "/var/lib/docker/volumes",
         ] {
-            assert!(is_of_the_node(path), "{path}");
+            assert!(is_of_the_node(path, false), "{path}");
+        }
+        for path in ["/etc/cron.d", "/etc/openstack/clouds.yaml", "/usr/local/bin", "/var/run/site"] {
+            assert!(is_of_the_node(path, true), "{path}");
         }
         for path in ["/etc/openstack/clouds.yaml", "/data", "/etc/ldap.conf", "/var/lib/sss/pipes", "/development"] {
-            assert!(!is_of_the_node(path), "{path}");
+            assert!(!is_of_the_node(path, false), "{path}");
         }
     }
 }
