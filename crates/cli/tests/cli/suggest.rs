@@ -216,6 +216,16 @@ fn no_change_opens_the_node_or_another_namespace() {
     assert_eq!(all["left"].as_array().unwrap().len(), 8, "{all}");
 }
 
+/// An object that is not tried is no object that complies.
+#[test]
+fn a_large_object_is_listed_as_not_judged() {
+    let padding = json!({"args": ["x".repeat(300 << 10)], "image": "quay.io/acme/app:1"});
+    let at = files(&[namespace("a", Some(5000)), deployment("a", "large", &json!({}), &padding)]);
+    let text = suggest(&at, &[]).out;
+    assert!(text.starts_with("Nothing to suggest. Not all objects were judged"), "{text}");
+    assert!(text.contains("a Deployment/large: it violates a profile, but no change was tried"), "{text}");
+}
+
 /// The API server adds a volume to each pod that no template has.
 #[test]
 fn the_volume_of_the_token_is_known() {

@@ -151,6 +151,30 @@ fn disabled_checks_are_left_out_of_the_policy() {
     assert_eq!(compiled(&json!({})).checks, restricted, "what is absent is as Restricted");
 }
 
+/// A custom check may name a part of the pod that no check of the catalogue reads, and in other ways than `variables.name`.
+#[test]
+fn parts_of_the_pod_are_left_out_only_where_nothing_can_read_them() {
+    let parts = ["podSecurityContext", "volumes", "annotations"];
+    let defined = |spec: &Json| {
+        let bundle = compiled(spec).bundle;
+        let policies = bundle.pairs().map(|(_, pair)| pair.policy.spec.clone().unwrap().variables.unwrap());
+        let count = |name: &str, all: &[_]| {
+            all.iter().filter(|one: &&k8s_openapi::api::admissionregistration::v1::Variable| one.name == name).count()
+        };
+        let policies: Vec<_> = policies.collect();
+        parts.map(|name| policies.iter().map(|all| count(name, all)).sum::<usize>())
+    };
+    let privileged = json!({"baseline": "Privileged", "host": {"network": false}});
+    // Pods have annotations that say which of them mirror static pods.
+    assert_eq!(defined(&privileged), [0, 0, 1]);
+    assert_eq!(defined(&json!({})), [2, 2, 2]);
+    for expression in ["variables.?volumes.hasValue()", "variables['volumes'].size() == 0", "true"] {
+        let mut custom = privileged.clone();
+        custom["customChecks"] = json!([{"id": "own", "message": "m", "expression": expression}]);
+        assert_eq!(defined(&custom), [2, 2, 2], "{expression}");
+    }
+}
+
 #[test]
 fn a_level_is_implied_only_by_settings_that_are_all_as_strict() {
     let implied = |spec: &Json| {

@@ -61,8 +61,8 @@ fn is_of_the_node(path: &str, is_written: bool) -> bool {
     let is_below = |one: &&str| path == *one || path.starts_with(&format!("{one}/"));
     ROOTS.contains(&path)
         || Path::new(path).extension().is_some_and(|extension| extension == "sock")
-        || OF_THE_NODE.iter().any(|one| is_below(one))
-        || (is_written && READ_BY_THE_NODE.iter().any(|one| is_below(one)))
+        || OF_THE_NODE.iter().any(is_below)
+        || (is_written && READ_BY_THE_NODE.iter().any(is_below))
 }
 
 /// `volumes.allowed`
