@@ -1,7 +1,7 @@
 {{- /* Names in the code and in admission policies are those of one namespace. */ -}}
 {{- define "palisade.check" -}}
 {{- if ne .Release.Namespace "palisade-system" -}}
-{{- fail (printf "Palisade runs in the namespace palisade-system, and this release is for %s: add --namespace palisade-system (for helm install also --create-namespace)" .Release.Namespace) -}}
+{{- fail (printf "namespace %s: Palisade must be installed in the namespace palisade-system; add --namespace palisade-system (with helm install also --create-namespace)" .Release.Namespace) -}}
 {{- end -}}
 {{- end -}}
 
@@ -9,7 +9,7 @@
 {{- if has . (list "controller" "webhook") }}palisade-{{ . }}{{ else }}palisade{{ end -}}
 {{- end -}}
 
-{{- /* Of a list: the root, and the component. Helm adds app.kubernetes.io/managed-by by itself. */ -}}
+{{- /* Of a list: the root, and the component. Helm adds app.kubernetes.io/managed-by automatically. */ -}}
 {{- define "palisade.labels" -}}
 {{- $root := index . 0 -}}
 {{- $component := index . 1 -}}
@@ -33,7 +33,7 @@ app.kubernetes.io/part-of: palisade
 {{- end -}}
 {{- end -}}
 
-{{- /* What all pods of the chart have in their specs. */ -}}
+{{- /* Parts of the specs of all pods in the chart. */ -}}
 {{- define "palisade.pod" -}}
 {{- with .Values.image.pullSecrets }}
 imagePullSecrets: {{- toYaml . | nindent 2 }}
@@ -46,7 +46,7 @@ securityContext:
     type: RuntimeDefault
 {{- end -}}
 
-{{- /* What all containers of the chart have. */ -}}
+{{- /* Parts of all containers in the chart. */ -}}
 {{- define "palisade.container" -}}
 image: {{ include "palisade.image" . }}
 imagePullPolicy: {{ .Values.image.pullPolicy }}
@@ -83,7 +83,7 @@ affinity: {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- end -}}
 
-{{- /* The volume with what is to be logged. Nobody needs the ConfigMap: who wants another level for a while makes one. */ -}}
+{{- /* The volume with what is to be logged. The ConfigMap is optional: create it to change the log level temporarily. */ -}}
 {{- define "palisade.log" -}}
 - name: log
   configMap:
