@@ -54,7 +54,32 @@ func (r *receiver) define(text []byte) error {
 	return nil
 }
 
-// receiveCustom does what decoding a custom resource does, as `unstructuredSchemaCoercer` and `unstructuredDefaulter`.
+// decodeCustom does what decoding a custom resource does, as `unstructuredSchemaCoercer` and `unstructuredDefaulter`. It
+// returns the paths of unknown fields.
+func decodeCustom(object map[string]any, kind schema.GroupVersionKind, of *structuralschema.Structural) ([]string, error) {
+	meta, found, unknown, err := objectmeta.GetObjectMetaWithOptions(object, objectmeta.ObjectMetaOptions{ReturnUnknownFieldPaths: true})
+	if err != nil {
+		return nil, err
+	}
+	if !found {
+		return nil, errors.New("no metadata")
+	}
+	unknown = append(unknown, pruning.PruneWithOptions(object, of, true, structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})...)
+	defaulting.PruneNonNullableNullsWithoutDefaults(object, of)
+	invalid, paths := objectmeta.CoerceWithOptions(nil, object, of, false, objectmeta.CoerceOptions{ReturnUnknownFieldPaths: true})
+	if invalid != nil {
+		return nil, invalid
+	}
+	unknown = append(unknown, paths...)
+	object["apiVersion"], object["kind"] = kind.GroupVersion().String(), kind.Kind
+	if err := objectmeta.SetObjectMeta(object, meta); err != nil {
+		return nil, err
+	}
+	defaulting.Default(object, of)
+	return unknown, nil
+}
+
+// receiveCustom does what creating a custom resource does.
 func receiveCustom(kind schema.GroupVersionKind, of customKind, text []byte) (*receipt, error) {
 	out := &receipt{}
 	if err := json.Unmarshal(text, &out.Sent); err != nil {
@@ -64,30 +89,14 @@ func receiveCustom(kind schema.GroupVersionKind, of customKind, text []byte) (*r
 	if err := utiljson.Unmarshal(text, &object); err != nil {
 		return nil, err
 	}
-	warn := func(paths []string) {
-		for _, path := range paths {
-			out.Warnings = append(out.Warnings, `unknown field "`+path+`"`)
-		}
-	}
-	meta, found, unknown, err := objectmeta.GetObjectMetaWithOptions(object, objectmeta.ObjectMetaOptions{ReturnUnknownFieldPaths: true})
+	unknown, err := decodeCustom(object, kind, of.schema)
 	if err != nil {
 		out.Error = err.Error()
 		return out, nil
 	}
-	if !found {
-		return nil, errors.New("no metadata")
+	for _, path := range unknown {
+		out.Warnings = append(out.Warnings, `unknown field "`+path+`"`)
 	}
-	warn(unknown)
-	warn(pruning.PruneWithOptions(object, of.schema, true, structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true}))
-	defaulting.PruneNonNullableNullsWithoutDefaults(object, of.schema)
-	if err := objectmeta.Coerce(nil, object, of.schema, false, false); err != nil {
-		return nil, err
-	}
-	object["apiVersion"], object["kind"] = kind.GroupVersion().String(), kind.Kind
-	if err := objectmeta.SetObjectMeta(object, meta); err != nil {
-		return nil, err
-	}
-	defaulting.Default(object, of.schema)
 	rest.WipeObjectMetaSystemFields(&unstructured.Unstructured{Object: object})
 	out.Decoded = object
 	errs := validation.ValidateCustomResource(nil, object, of.validator)
@@ -95,7 +104,7 @@ func receiveCustom(kind schema.GroupVersionKind, of customKind, text []byte) (*r
 	// Properties are walked in random order.
 	slices.SortFunc(errs, func(a, b *field.Error) int { return strings.Compare(a.Error(), b.Error()) })
 	if len(errs) > 0 {
-		out.Invalid = apierrors.NewInvalid(kind.GroupKind(), meta.Name, errs).Error()
+		out.Invalid = apierrors.NewInvalid(kind.GroupKind(), (&unstructured.Unstructured{Object: object}).GetName(), errs).Error()
 	}
 	return out, nil
 }

@@ -27,8 +27,16 @@ const usage = `usage: oracle [-root DIR] MODE
   mutants DISCOVERY DIR FILE [BASE]
                        write what the API server says of each object of DIR/*.yaml and of each with one change,
                        compressed; with BASE, the file of the base minor, only what differs
+  definitions DIR FILE [BASE]
+                       write what the API server says of each definition of DIR/*.yaml and of each with one change,
+                       compressed; with BASE, the file of the base minor, only what differs
   rules DIR FILE       write what the API server says of the definitions of DIR/*.yaml and of objects of their kinds,
                        compressed
+  custom SEED COUNT FILE [BASE]
+                       write what the API server says of objects of so many random definitions, compressed; with BASE,
+                       the file of the base minor, only what differs
+  formats SEED COUNT FILE
+                       write which texts have each format of strings, and their values in rules, compressed
   texts OUT FILE...    write what kubectl reads in each {"id", "text"} of the lines of files, compressed
   read                 the same, from standard input to standard output
   celspec FILE         answer the tests of the CEL specification, into a file
@@ -113,8 +121,31 @@ func run(args []string) error {
 			base = args[4]
 		}
 		return writeMutants(args[1], args[2], args[3], base)
+	case mode == "definitions" && (len(args) == 3 || len(args) == 4):
+		base := ""
+		if len(args) == 4 {
+			base = args[3]
+		}
+		return writeDefinitions(args[1], args[2], base)
 	case mode == "rules" && len(args) == 3:
 		return writeRules(args[1], args[2])
+	case mode == "custom" && (len(args) == 4 || len(args) == 5), mode == "formats" && len(args) == 4:
+		seed, err := strconv.ParseUint(args[1], 10, 32)
+		if err != nil {
+			return err
+		}
+		count, err := strconv.ParseUint(args[2], 10, 31)
+		if err != nil {
+			return err
+		}
+		if mode == "formats" {
+			return writeFormats(seed, int(count), args[3])
+		}
+		base := ""
+		if len(args) == 5 {
+			base = args[4]
+		}
+		return writeCustoms(seed, int(count), args[3], base)
 	case mode == "texts" && len(args) > 2:
 		return writeReadings(args[1], args[2:])
 	case mode == "read" && len(args) == 1:

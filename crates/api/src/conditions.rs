@@ -5,50 +5,51 @@ use strum::{Display, EnumString, IntoStaticStr};
 /// The type of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Display, IntoStaticStr)]
 pub enum ConditionType {
-    /// The profile is understood: it compiles, and each expression passed the offline check.
+    /// The profile is valid: it compiles, and each expression passed the offline check.
     Accepted,
-    /// The policies and bindings that were compiled are in the API server, and so are the parameters of each namespace
-    /// that has valid ones. The status counts and names the other namespaces.
+    /// The compiled policies and bindings are in the API server, and so are the parameters of every namespace with
+    /// valid ones. The status counts and lists the other namespaces.
     Programmed,
-    /// Each API server denied dry runs of violating pods and workloads, and admitted complying ones; and pods are
-    /// mutated as the profile says.
+    /// Every API server denied dry runs of violating pods and workloads and admitted compliant ones, and mutation was
+    /// observed.
     Enforced,
-    /// What the other conditions amount to, as kubectl, Argo CD and Flux understand it: the profile does what it asks for.
-    /// True in the stages Audit and Warn once the profile is programmed.
+    /// Summary of the other conditions for kubectl, Argo CD and Flux: the profile is in effect. True in the stages
+    /// Audit and Warn once the profile is programmed.
     Ready,
-    /// The controller is still at work, or will retry by itself (kstatus).
+    /// The controller is working or will retry automatically (kstatus).
     Reconciling,
-    /// Retries cannot help: somebody must change the profile or the cluster (kstatus).
+    /// Retries cannot help: the profile or the cluster needs a manual fix (kstatus).
     Stalled,
-    /// All waves of `spec.rollout` are over, and all their namespaces are promoted. Only of a profile with a rollout; it
-    /// says nothing about Ready.
+    /// All waves of `spec.rollout` are complete, and all their namespaces are promoted. Only for a profile with a
+    /// rollout; it does not affect Ready.
     RolledOut,
 }
 
-/// Why a condition has its status.
+/// Reason of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Display, IntoStaticStr)]
 pub enum Reason {
     /// Accepted: true.
     Accepted,
-    /// Accepted is false: a setting, parameter or reference is wrong. What was enforced before stays.
+    /// Accepted is false: a setting, parameter or reference is invalid. The last accepted generation stays in effect.
     InvalidSpec,
-    /// Accepted is false: the offline check rejected the compiled objects. What was enforced before stays.
+    /// Accepted is false: the offline check rejected the compiled objects. The last accepted generation stays in
+    /// effect.
     CheckFailed,
-    /// Accepted is false: the API server rejects the compiled objects. What was enforced before stays. The controller
-    /// tries again.
+    /// Accepted is false: the API server rejects the compiled objects. The last accepted generation stays in effect.
+    /// The controller will retry.
     RefusedByApiServer,
-    /// Accepted is false: a bug in Palisade keeps the profile from being compiled. What was enforced before stays. The
-    /// controller tries again.
+    /// Accepted is false: a bug in Palisade prevents compilation of the profile. The last accepted generation stays in
+    /// effect. The controller will retry.
     InternalError,
     /// Programmed: true.
     Programmed,
     /// Programmed is false: the controller has not finished.
     Pending,
-    /// Programmed is false: a policy or a binding could not be written. The controller tries again.
+    /// Programmed is false: a policy or a binding could not be written. The controller will retry.
     ApplyFailed,
-    /// Programmed is false: the profile is not accepted, and an earlier state of it is in force.
+    /// Programmed is false: the profile is not accepted, and an earlier generation is in effect.
     LastGoodInForce,
-    /// Programmed or Enforced is false: the profile is not accepted, and no earlier state of it is known.
+    /// Programmed or Enforced is false: the profile is not accepted, and no earlier generation is known.
     NotAccepted,
     /// Enforced: true.
     ProbesPassed,
@@ -56,81 +57,82 @@ pub enum Reason {
     ViolationAdmitted,
     /// Enforced is false: an API server denied a pod or a workload that complies with the profile.
     CompliantPodDenied,
-    /// Enforced is false: the policies are in force, and nobody mutates pods as the profile says.
+    /// Enforced is false: the policies are in effect, but the mutation that the profile specifies was not observed.
     NotMutated,
-    /// Enforced is unknown: an API server could not be probed, or something else answered.
+    /// Enforced is unknown: an API server could not be probed, or another component answered.
     ProbeFailed,
-    /// Enforced is unknown: the probe namespace cannot carry the labels that the profile selects.
+    /// Enforced is unknown: the probe namespace cannot have the labels that the profile selects.
     ProbeImpossible,
-    /// Enforced is false: the profile's stage warns and does not deny.
+    /// Enforced is false: the stage of the profile is Warn.
     StageWarn,
-    /// Enforced is false: the profile's stage only writes to the audit log.
+    /// Enforced is false: the stage of the profile is Audit.
     StageAudit,
-    /// Enforced is false: the profile allows everything.
+    /// Enforced is false: the profile has no restrictions.
     NothingRestricted,
-    /// Enforced is false: the API server does not yet have what the profile compiles to.
+    /// Enforced is false: the compiled objects are not yet in the API server.
     NotProgrammed,
-    /// Accepted, Programmed and Enforced are false: the profile is being deleted, and the controller removes what it
-    /// generated for it.
+    /// Accepted, Programmed and Enforced are false: the profile is being deleted, and the controller removes the
+    /// objects that it generated for it.
     Deleting,
     /// `RolledOut`: true.
     Completed,
-    /// `RolledOut` is false: namespaces are promoted, or a soak time passes.
+    /// `RolledOut` is false: namespaces are being promoted, or a soak time is running.
     InProgress,
-    /// `RolledOut` is false: all waves are over, and some namespaces stay where they are.
+    /// `RolledOut` is false: all waves are complete, and some namespaces are held.
     Held,
     /// `RolledOut` is false: spec.rollout.pause is true.
     Paused,
     /// `RolledOut` is false: a namespace violates the profile, or a pod was denied during the soak time.
     Stopped,
-    /// `RolledOut` is false: the controller cannot judge or promote. It tries again.
+    /// `RolledOut` is false: the controller cannot evaluate or promote namespaces. It will retry.
     RolloutFailed,
 }
 
 /// The type of a condition of a ToolSecurityException.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Display, IntoStaticStr)]
 pub enum ExceptionCondition {
-    /// Somebody has approved what the spec says now.
+    /// The current spec is approved.
     Approved,
-    /// It is in force: it stands in the parameters of its namespace, and its time is not over.
+    /// It is in effect: it is in the parameters of its namespace, and it has not expired.
     Ready,
-    /// It can have no effect before somebody changes it, the profile or the namespace (kstatus).
+    /// It cannot take effect until the exception, the profile or the namespace is changed (kstatus).
     Stalled,
-    /// Something that exists would violate the profile without it. Only where the background scan is on.
+    /// An existing object would violate the profile without it. Only if the background scan is enabled.
     InUse,
 }
 
-/// Why a condition of a ToolSecurityException has its status.
+/// Reason of a condition of a ToolSecurityException.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Display, EnumString, IntoStaticStr)]
 pub enum ExceptionReason {
-    /// Ready is unknown or false: the controller has yet to look at it, or to write the parameters of the namespace.
+    /// Ready is unknown or false: the controller has not yet evaluated it or written the parameters of the namespace.
     Pending,
-    /// Nobody has approved it.
+    /// It is not approved.
     AwaitingApproval,
-    /// An approval is there, of another generation or of another object of its name; or it is being deleted.
+    /// The approval is void: it is for another generation or another object of the same name, or the exception is being
+    /// deleted.
     ApprovalOutdated,
     /// Approved is true.
     Approved,
     /// Ready is true.
     InForce,
-    /// Its time is over.
+    /// It has expired.
     Expired,
-    /// The profile does not let tenants ask for that.
+    /// The profile does not allow exception requests for these checks.
     NotCovered,
     /// The profile does not select the namespace.
     NamespaceNotSelected,
-    /// There is no such profile.
+    /// The profile does not exist.
     ProfileNotFound,
-    /// The namespace has as many exceptions as its parameters can hold.
+    /// The namespace has the maximum number of exceptions.
     TooMany,
     /// `InUse` is true.
     ExemptsObjects,
-    /// `InUse` is false: nothing that exists needs it.
+    /// `InUse` is false: no existing object needs it.
     ExemptsNothing,
 }
 
 impl ExceptionReason {
-    /// Whether, as the reason of Ready, it stays until somebody changes the exception, the profile or the namespace.
+    /// True if, as the reason of Ready, it lasts until the exception, the profile or the namespace is changed.
     pub fn is_final(self) -> bool {
         matches!(
             self,
@@ -139,22 +141,22 @@ impl ExceptionReason {
     }
 }
 
-/// What a reason means for whoever waits for a profile. The names are those of kstatus
+/// Meaning of a reason for clients that wait for a profile. The names are those of kstatus
 /// (`sigs.k8s.io/cli-utils/pkg/kstatus`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The profile does what it asks for.
+    /// The profile is in effect.
     Current,
-    /// The controller is at work.
+    /// The controller is working.
     InProgress,
-    /// Something failed, and the controller tries again.
+    /// An error occurred; the controller will retry.
     Retrying,
-    /// Something failed, and somebody must act.
+    /// An error occurred; a manual fix is required.
     Failed,
 }
 
 impl ConditionType {
-    /// All of them: those of the pipeline in its order, then those that summarize them, then that of the rollout.
+    /// All condition types: the pipeline in order, then the summaries, then the rollout.
     pub const ALL: [Self; 7] = [
         Self::Accepted,
         Self::Programmed,
@@ -165,14 +167,14 @@ impl ConditionType {
         Self::RolledOut,
     ];
 
-    /// Whether it repeats what another condition says.
+    /// True if it summarizes other conditions.
     pub fn is_summary(self) -> bool {
         matches!(self, Self::Ready | Self::Reconciling | Self::Stalled)
     }
 }
 
 impl Reason {
-    /// What it means for whoever waits for the profile.
+    /// Its meaning for clients that wait for the profile.
     pub fn outcome(self) -> Outcome {
         match self {
             Self::Accepted

@@ -1,4 +1,4 @@
-//! The CustomResourceDefinitions, as they are installed.
+//! The CustomResourceDefinitions of Palisade.
 
 use std::{fmt::Display, sync::LazyLock};
 
@@ -14,7 +14,7 @@ use crate::{
     time,
 };
 
-/// All of them, in the order of their names.
+/// All CRDs, ordered by name.
 pub fn all() -> Vec<CustomResourceDefinition> {
     // Their schemas are derived from the types, which takes as long as to compile a profile.
     static ALL: LazyLock<Vec<CustomResourceDefinition>> = LazyLock::new(|| {
@@ -28,12 +28,12 @@ pub fn all() -> Vec<CustomResourceDefinition> {
     ALL.clone()
 }
 
-/// That of `ToolSecurityParams`, the only kind that generated policies read: a small part of all.
+/// The CRD of `ToolSecurityParams`, the only kind that generated policies read.
 pub fn params() -> CustomResourceDefinition {
     installed(ToolSecurityParams::crd())
 }
 
-/// A definition as it is derived, with what its types do not say.
+/// Completes a derived CRD with rules that the types cannot express.
 fn installed(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
     let kind = crd.spec.names.kind.clone();
     for version in &mut crd.spec.versions {
@@ -61,8 +61,8 @@ fn installed(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
     crd
 }
 
-/// The status of what no controller has seen. By the rules of kstatus, an object without conditions is ready:
-/// without this, tools that wait would go on too early. Gateway API does it in this way, too.
+/// The status of an object that the controller has not processed. By the rules of kstatus, an object without conditions
+/// is ready. Without this status, tools that wait would continue too early. Gateway API uses the same technique.
 fn unreported(what: &str, reason: &dyn Display) -> Json {
     json!({"conditions": [{
         "type": ConditionType::Ready.to_string(), "status": "Unknown", "reason": reason.to_string(),
@@ -70,7 +70,7 @@ fn unreported(what: &str, reason: &dyn Display) -> Json {
     }]})
 }
 
-/// Makes a schema as strict as it reads: a field is left out by being absent, not by null.
+/// Makes a schema strict: null does not count as an omitted field.
 fn tidy(schema: &mut JSONSchemaProps) {
     schema.nullable = None;
     // The API server's own idea of a time is wider than what can be read.
@@ -94,8 +94,8 @@ fn below<'a>(schema: &'a mut JSONSchemaProps, path: &[&str]) -> Option<&'a mut J
     path.iter().try_fold(schema, |schema, name| schema.properties.as_mut()?.get_mut(*name))
 }
 
-/// The key of a label, and its value: what the API server demands of selectors in its own kinds, but not in custom
-/// resources. A schema cannot check the keys of `matchLabels`; the offline check does.
+/// Patterns of the key and the value of a label. The API server requires them in selectors of built-in kinds, but not
+/// in custom resources. A schema cannot check the keys of `matchLabels`; the offline check does.
 const KEY: &str = r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$";
 const VALUE: &str = r"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$";
 
@@ -133,7 +133,7 @@ fn select(selector: &mut JSONSchemaProps) {
 mod tests {
     use super::*;
 
-    /// The lists, maps and texts below `path` without a limit.
+    /// The lists, maps and strings below `path` without a limit.
     fn unbounded(path: &str, schema: &Json, out: &mut Vec<String>) {
         let limit = match schema["type"].as_str() {
             Some("array") => "maxItems",
@@ -157,7 +157,7 @@ mod tests {
         }
     }
 
-    /// The times in a schema that may be any text, or any that the API server takes for a time.
+    /// The times in a schema that accept any string, or any time of the API server.
     fn unrestricted(path: &str, schema: &Json, out: &mut Vec<String>) {
         if schema["format"] == "date-time" && schema["pattern"] != time::PATTERN {
             out.push(path.to_owned());
@@ -186,7 +186,7 @@ mod tests {
         assert!(found.is_empty(), "{found:?}");
     }
 
-    /// The rule of the definition is written by hand.
+    /// The rule of the CRD is written by hand.
     #[test]
     fn a_prefix_that_matches_image_ids_is_rejected_as_it_is_offline() {
         let rule = json!(ToolSecurityException::crd()).to_string();
@@ -209,7 +209,7 @@ mod tests {
         }
     }
 
-    /// What costs the API server time when it judges a pod must not grow without a limit.
+    /// Every cost of an evaluation in the API server has a limit.
     #[test]
     fn every_list_map_and_string_in_a_profile_is_bounded() {
         let crd = serde_json::to_value(ToolSecurityProfile::crd()).unwrap();

@@ -1,39 +1,49 @@
-//! `spec.enforcement`: how far a profile is enforced.
+//! `spec.enforcement`: the action on violations.
+
+use std::collections::BTreeMap;
 
 use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What happens to a pod that violates the profile.
+/// Action on violations, for pods and for workloads.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Enforcement {
-    /// Deny: the pod is refused. Warn: it is admitted, its author is warned and the audit log has a note.
-    /// Audit: it is admitted, and the audit log has a note.
+    /// Stage of pods. Deny: a violating pod is denied. Warn: it is admitted, the client gets a warning and the
+    /// violation is audited. Audit: it is admitted and the violation is audited. Default: Deny.
     #[serde(default)]
     pub pods: Stage,
-    /// What happens to a Deployment, ReplicaSet, ReplicationController, DaemonSet, StatefulSet, Job, CronJob or
-    /// PodTemplate whose pod template violates the profile, with the words of pods; Off: templates are not judged,
-    /// only the pods that are made of them.
+    /// Stage of workloads whose pod template violates the profile: Deployment, ReplicaSet, ReplicationController,
+    /// DaemonSet, StatefulSet, Job, CronJob and PodTemplate. Deny, Warn and Audit have the same meaning as for pods.
+    /// Off: pod templates are not evaluated, only the pods that are created from them. Default: Warn.
     #[serde(default)]
     pub workloads: WorkloadStage,
-    /// Whether a namespace can be at a stage of its own. Uniform: all are at the stages above. `ByLabel`: the value of a
-    /// namespace's label stage.toolsecurity.dev/PROFILE, which is Deny, Warn or Audit, is its stage, for pods and, unless
-    /// workloads is Off, for workloads. A namespace without the label is at the stages above, and with any other value at
-    /// Deny.
+    /// Selection of the stage of a namespace. Uniform: all namespaces have the stages above. `ByLabel`: the value of
+    /// the namespace label stage.toolsecurity.dev/PROFILE (Deny, Warn or Audit) is the stage of its pods and, unless
+    /// workloads is Off, of its workloads. A namespace without the label has the stages above. A namespace with any
+    /// other value has the stage Deny. Default: Uniform.
     #[serde(default, skip_serializing_if = "NamespaceStages::is_uniform")]
     pub namespace_stages: NamespaceStages,
+    /// Stages of individual checks, by id, for example {imageRegistries: Deny}. They apply to pods and, unless
+    /// workloads is Off, to workloads, in every namespace. They take precedence over the stages above and over the
+    /// label of the namespace. All entries must have the same stage, because one policy evaluates them. At most 64.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("maxProperties" = 64))]
+    #[x_kube(validation = ("self.all(id, self[id] == 'Deny') || self.all(id, self[id] == 'Warn') || self.all(id, self[id] == 'Audit')",
+        "all entries must have the same stage, because one policy evaluates them"))]
+    pub checks: BTreeMap<String, Stage>,
 }
 
-/// Whether a namespace can be at a stage of its own.
+/// Selection of the stage of a namespace.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::Display, strum::IntoStaticStr,
 )]
 pub enum NamespaceStages {
-    /// No: all namespaces are at the stages of the profile.
+    /// All namespaces have the stages of the profile.
     #[default]
     Uniform,
-    /// The label stage.toolsecurity.dev/PROFILE of a namespace wins over the stages of the profile.
+    /// The namespace label stage.toolsecurity.dev/PROFILE takes precedence over the stages of the profile.
     ByLabel,
 }
 
@@ -46,19 +56,24 @@ impl Enforcement {
             None => Stages { pods: self.pods, workloads },
         }
     }
+
+    /// The stage of a check if `stage` is the stage of the other checks.
+    pub fn stage_of(&self, check: &str, stage: Stage) -> Stage {
+        self.checks.get(check).copied().unwrap_or(stage)
+    }
 }
 
-/// The stages of a namespace: of its pods, and of its workloads; `None` if these are not judged.
+/// The stages of a namespace for pods and for workloads; `None` if workloads are not evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stages {
-    /// What happens to pods.
+    /// The stage of pods.
     pub pods: Stage,
-    /// What happens to workloads.
+    /// The stage of workloads.
     pub workloads: Option<Stage>,
 }
 
 impl Stages {
-    /// Whether the label of `stage` would make pods or workloads stricter, and neither weaker.
+    /// True if the label `stage` makes the stage of pods or workloads stricter, and neither weaker.
     pub fn rise_to(self, stage: Stage) -> bool {
         let all = || [Some(self.pods), self.workloads].into_iter().flatten();
         all().any(|one| stage.is_stricter_than(one)) && !all().any(|one| one.is_stricter_than(stage))
@@ -66,23 +81,23 @@ impl Stages {
 }
 
 impl NamespaceStages {
-    /// Whether all namespaces are at the stages of the profile.
+    /// True if all namespaces have the stages of the profile.
     pub fn is_uniform(&self) -> bool {
         *self == Self::Uniform
     }
 }
 
-/// How far a profile is enforced.
+/// Enforcement level of pods.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::Display, strum::IntoStaticStr,
 )]
 pub enum Stage {
-    /// Violations are refused.
+    /// Violations are denied.
     #[default]
     Deny,
-    /// Violations are admitted with a warning and a note in the audit log.
+    /// Violations are admitted with a warning, and audited.
     Warn,
-    /// Violations are admitted with a note in the audit log.
+    /// Violations are admitted and audited.
     Audit,
 }
 
@@ -90,45 +105,45 @@ impl Stage {
     /// All, the strictest first.
     pub const ALL: [Self; 3] = [Self::Deny, Self::Warn, Self::Audit];
 
-    /// What happens to an object that violates the profile, as a predicate of the object.
+    /// The consequence of a violation, as a predicate of the object.
     pub fn consequence(self) -> &'static str {
         match self {
             Self::Deny => "is denied",
-            Self::Warn => "is admitted with a warning, and noted in the audit log",
-            Self::Audit => "is admitted, and noted in the audit log",
+            Self::Warn => "is admitted with a warning and audited",
+            Self::Audit => "is admitted and audited",
         }
     }
 
-    /// Whether it admits less than the other.
+    /// True if it admits fewer objects than the other.
     pub fn is_stricter_than(self, other: Self) -> bool {
         let rank = |stage| Self::ALL.iter().position(|one| *one == stage);
         rank(self) < rank(other)
     }
 
-    /// The stage of a namespace by the value of its label: what is neither Warn nor Audit is Deny.
+    /// The stage for a label value: Deny for all values except Warn and Audit.
     pub fn of_label(value: &str) -> Self {
         Self::ALL.into_iter().find(|stage| stage.to_string() == value).unwrap_or(Self::Deny)
     }
 }
 
-/// How far a profile is enforced on pod templates.
+/// Enforcement level of pod templates.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::Display, strum::IntoStaticStr,
 )]
 pub enum WorkloadStage {
-    /// Violations are refused.
+    /// Violations are denied.
     Deny,
-    /// Violations are admitted with a warning and a note in the audit log.
+    /// Violations are admitted with a warning, and audited.
     #[default]
     Warn,
-    /// Violations are admitted with a note in the audit log.
+    /// Violations are admitted and audited.
     Audit,
-    /// Templates are not judged.
+    /// Pod templates are not evaluated.
     Off,
 }
 
 impl WorkloadStage {
-    /// The stage; `None` if templates are not judged.
+    /// The stage; `None` if pod templates are not evaluated.
     pub fn stage(self) -> Option<Stage> {
         match self {
             Self::Deny => Some(Stage::Deny),
@@ -156,7 +171,12 @@ mod tests {
 
     #[test]
     fn a_label_counts_only_where_namespaces_have_stages() {
-        let of = |namespace_stages, workloads| Enforcement { pods: Stage::Audit, workloads, namespace_stages };
+        let of = |namespace_stages, workloads| Enforcement {
+            pods: Stage::Audit,
+            workloads,
+            namespace_stages,
+            checks: BTreeMap::new(),
+        };
         let own = Stages { pods: Stage::Audit, workloads: Some(Stage::Warn) };
         assert_eq!(of(NamespaceStages::Uniform, WorkloadStage::Warn).stages(Some("Deny")), own);
         let by_label = of(NamespaceStages::ByLabel, WorkloadStage::Warn);

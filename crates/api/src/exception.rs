@@ -1,4 +1,4 @@
-//! `ToolSecurityException`: what a tenant asks for, and whether somebody has approved it.
+//! `ToolSecurityException`: an exception request of a tenant, and its approval.
 #![allow(clippy::duplicated_attributes, reason = "each printed column has a type and a path")]
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
@@ -8,15 +8,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::conditions::ExceptionCondition;
 
-/// Checks of a profile that a tenant asks to be lifted in this namespace until a date. It has no effect until
-/// somebody with the role palisade-exception-approver writes status.approval. An approval is of what was read: after a
-/// change of the spec there is none. The profile says in spec.exceptionRequests which checks can be asked for.
+/// An exception request: it waives checks of a profile in this namespace until a date. It has no effect until a user
+/// with the role palisade-exception-approver writes status.approval. An approval is valid for one generation of the
+/// spec: after a change of the spec it is void. spec.exceptionRequests of the profile lists the checks that can be
+/// requested.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, CustomResource, KubeSchema)]
 #[kube(
     group = "toolsecurity.dev",
     version = "v1alpha1",
     kind = "ToolSecurityException",
-    doc = "A tenant asks that checks of a profile be lifted for a workload or a namespace until a date. It has no effect until it is approved.",
+    doc = "Request of a tenant to waive checks of a profile for a workload or a namespace until a date. It has no effect until it is approved.",
     plural = "toolsecurityexceptions",
     shortname = "tse",
     category = "palisade",
@@ -32,13 +33,13 @@ use crate::conditions::ExceptionCondition;
         name = "Ready",
         type_ = "string",
         json_path = ".status.conditions[?(@.type==\"Ready\")].status",
-        description = "Whether it is in force."
+        description = "True if the exception is in effect."
     ),
     printcolumn(
         name = "State",
         type_ = "string",
         json_path = ".status.conditions[?(@.type==\"Ready\")].reason",
-        description = "InForce, or why it is not: AwaitingApproval, ApprovalOutdated, Expired, NotCovered and others."
+        description = "InForce, or the reason why it is not in effect: AwaitingApproval, ApprovalOutdated, Expired, NotCovered and others."
     ),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
     printcolumn(name = "Approved by", type_ = "string", priority = 1, json_path = ".status.approval.by"),
@@ -48,14 +49,14 @@ use crate::conditions::ExceptionCondition;
         type_ = "string",
         priority = 1,
         json_path = ".status.conditions[?(@.type==\"Stalled\")].status",
-        description = "Whether somebody must change or delete it."
+        description = "True if the exception must be changed or deleted."
     ),
     printcolumn(
         name = "In use",
         type_ = "string",
         priority = 1,
         json_path = ".status.conditions[?(@.type==\"InUse\")].status",
-        description = "Whether something that exists needs it, if the background scan is on."
+        description = "True if an existing object needs the exception, if the background scan is enabled."
     ),
     printcolumn(
         name = "Message",
@@ -66,53 +67,54 @@ use crate::conditions::ExceptionCondition;
 )]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ToolSecurityExceptionSpec {
-    /// The name of the ToolSecurityProfile.
+    /// Name of the ToolSecurityProfile.
     #[schemars(length(min = 1, max = 50))]
     pub profile: String,
-    /// Ids of checks, as they stand in brackets in messages: hostPathVolumes. The profile must list each of them in
-    /// spec.exceptionRequests.checks.
+    /// Ids of checks, as printed in brackets in messages, for example hostPathVolumes. The profile must list each of
+    /// them in spec.exceptionRequests.checks. At most 16.
     #[schemars(length(min = 1, max = 16), inner(length(min = 1, max = 63)))]
     pub checks: Vec<String>,
-    /// For what in this namespace the checks are lifted.
+    /// Objects in this namespace for which the checks are waived.
     pub scope: ExceptionScope,
-    /// Why, for whoever approves it.
+    /// Reason for the request, for the approver.
     #[schemars(length(min = 1, max = 1024))]
     pub reason: String,
-    /// When it ends, for example 2027-01-31T00:00:00Z: what is created from then on is judged, by the API server's
-    /// clock.
+    /// End of the exception, for example 2027-01-31T00:00:00Z. Objects created from then on are evaluated, by the clock
+    /// of the API server.
     #[schemars(schema_with = "crate::time::written")]
     pub expires: Time,
 }
 
-/// For what in a namespace checks are lifted.
+/// Objects in a namespace for which checks are waived.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[x_kube(validation = ("(self.kind == 'Namespace') != has(self.name)",
-    "name is the name of the workload or pod; with kind Namespace there is none"))]
+    "name is required for a workload or pod, and not allowed with kind Namespace"))]
 #[x_kube(validation = ("!has(self.imagePrefix) || !self.imagePrefix.matches('^(sha256|sha384|sha512|blake3):[^/]*$')",
-    "imagePrefix must not match image IDs, which any image on a node can have: write a registry or a repository"))]
+    "imagePrefix must not match image IDs, which any image on a node can have: use a registry or a repository"))]
 pub struct ExceptionScope {
-    /// Namespace: for everything in the namespace. Or the kind of one workload, which counts with its pods. Or Pod: for
-    /// a pod that no workload makes.
+    /// Scope of the exception. Namespace: all pods and workloads in the namespace. Pod: a pod without a workload. Any
+    /// other value: one workload of this kind, including its pods.
     pub kind: ScopeKind,
-    /// The name of that workload or pod.
+    /// Name of the workload or pod. Required unless kind is Namespace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
     pub name: Option<String>,
-    /// The name of a container: what the checks say of other containers, of volumes and of the pod as a whole stays.
+    /// Name of a container. If set, the exception covers only containers with this name: violations of other
+    /// containers, of volumes and of the pod as a whole are still denied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 63))]
     pub container: Option<String>,
-    /// What the image of a container begins with, up to a slash, a colon or an @, for example
-    /// registry.example/drivers/: what the checks say of containers with other images, of volumes and of the pod as a
-    /// whole stays. No prefix matches an image ID.
+    /// Prefix of a container image, up to a slash, a colon or an @, for example registry.example/drivers/. If set, the
+    /// exception covers only containers with a matching image: violations of other containers, of volumes and of the
+    /// pod as a whole are still denied. A prefix never matches an image ID.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 2, max = 256), regex(pattern = r"^[^\s]+[/:@]$"))]
     pub image_prefix: Option<String>,
 }
 
 impl ExceptionScope {
-    /// The workload or pod, as policies name it: `Deployment/encoder`. `None` for the namespace.
+    /// The workload or pod as in policies, for example `Deployment/encoder`. `None` for the namespace.
     pub fn workload(&self) -> Option<String> {
         match (self.kind, &self.name) {
             (ScopeKind::Namespace, _) => None,
@@ -121,18 +123,18 @@ impl ExceptionScope {
         }
     }
 
-    /// Whether it is for some containers only.
+    /// True if it covers only some containers.
     pub fn is_of_containers(&self) -> bool {
         self.container.is_some() || self.image_prefix.is_some()
     }
 }
 
-/// The kind of what an exception is for.
+/// Kind of the objects that an exception covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema, strum::Display)]
 pub enum ScopeKind {
     /// All pods and workloads of the namespace.
     Namespace,
-    /// A pod that no workload makes.
+    /// A pod without a workload.
     Pod,
     /// A Deployment, its ReplicaSets and their pods.
     Deployment,
@@ -150,52 +152,53 @@ pub enum ScopeKind {
     CronJob,
 }
 
-/// Whether an exception was approved, and what became of it.
+/// Approval of an exception, and its observed state.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolSecurityExceptionStatus {
-    /// The approval. Only whoever has the role palisade-exception-approver in the whole cluster may change it.
+    /// Approval of the exception. Requires the role palisade-exception-approver, bound in the whole cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
-    /// Approved: somebody has approved what the spec says now. Ready: it is in force, and until spec.expires the API
-    /// server lifts the checks. Stalled: somebody must change or delete it. `InUse`, where the background scan is on:
-    /// something that exists needs it. The controller writes them.
+    /// Conditions of the exception, written by the controller. Approved: the current spec is approved. Ready: the
+    /// exception is in effect, and the API server waives the checks until spec.expires. Stalled: the exception must be
+    /// changed or deleted. `InUse`, if the background scan is enabled: an existing object needs it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
-    /// The generation of the spec that the conditions are about.
+    /// Generation of the spec that the conditions describe.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
 }
 
-/// An approval of one object as it was at one generation.
+/// An approval of one generation of one object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Approval {
-    /// The metadata.uid of the object that was read: another object of the same name is not approved.
+    /// metadata.uid of the approved object. The approval is void for another object of the same name.
     #[schemars(length(min = 1, max = 64))]
     pub uid: String,
-    /// The metadata.generation of the object that was read. Each change of the spec makes another one.
+    /// metadata.generation of the approved object. Every change of the spec increments it, which voids the approval.
     pub generation: i64,
-    /// Who approved it: nobody can write another name than their own.
+    /// User who approved it. Only the approver's own name is accepted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub by: Option<String>,
 }
 
-/// Whether an exception is approved.
+/// State of an approval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ApprovalState {
-    /// Nobody has approved it.
+    /// There is no approval.
     Missing,
-    /// As it is now.
+    /// The current spec is approved.
     Current,
-    /// As it was, or another object of its name was: that is no approval. Nor is one of what is being deleted.
+    /// The approval is void: it is for another generation or another object of the same name, or the exception is being
+    /// deleted.
     Outdated,
 }
 
 impl ToolSecurityException {
-    /// Whether it is approved.
+    /// The state of its approval.
     pub fn approval_state(&self) -> ApprovalState {
         let meta = &self.metadata;
         let Some(approval) = self.status.as_ref().and_then(|status| status.approval.as_ref()) else {
@@ -208,12 +211,12 @@ impl ToolSecurityException {
         if current { ApprovalState::Current } else { ApprovalState::Outdated }
     }
 
-    /// Whether somebody has approved what the spec says now.
+    /// True if the current spec is approved.
     pub fn is_approved(&self) -> bool {
         self.approval_state() == ApprovalState::Current
     }
 
-    /// A condition of what the spec says now, if the controller has reported it.
+    /// A condition of the current spec, if the controller has reported it.
     pub fn condition(&self, type_: ExceptionCondition) -> Option<&Condition> {
         let generation = self.metadata.generation;
         let mut conditions = self.status.iter().flat_map(|status| &status.conditions);

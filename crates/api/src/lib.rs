@@ -1,6 +1,7 @@
-//! The API of Palisade, group `toolsecurity.dev/v1alpha1`: what an admin writes
-//! ([`ToolSecurityProfile`]), what a tenant may ask for ([`ToolSecurityException`]), what Palisade writes into each
-//! selected namespace ([`ToolSecurityParams`]), what it reports about it ([`ToolSecurityReport`]), and the names, labels, conditions and reasons that both sides rely on.
+//! The API of Palisade, group `toolsecurity.dev/v1alpha1`: [`ToolSecurityProfile`] (written by administrators),
+//! [`ToolSecurityException`] (written by tenants), [`ToolSecurityParams`] (written by Palisade into each selected
+//! namespace), [`ToolSecurityReport`] (written by the background scan), and the names, labels, conditions and reasons
+//! that both sides rely on.
 //!
 //! This crate is pure: no I/O, no clock, no environment.
 

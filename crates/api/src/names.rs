@@ -1,4 +1,4 @@
-//! Names, labels, annotations and field managers. Everything that another component could rely on is here.
+//! Names, labels, annotations and field managers that other components can rely on.
 
 use crate::Stage;
 
@@ -14,7 +14,7 @@ pub const MANAGED_BY: &str = "palisade";
 /// Label on every object that Palisade creates for a profile: the profile's name. On probes in [`PROBE_NAMESPACE`]:
 /// [`probe_subject`].
 pub const PROFILE_LABEL: &str = "toolsecurity.dev/profile";
-/// Annotation on generated policies: the profile's generation they were compiled from.
+/// Annotation on generated policies: the generation of the profile from which they were compiled.
 pub const GENERATION_ANNOTATION: &str = "toolsecurity.dev/profile-generation";
 /// Annotation on generated policies: the parameters they read, as `name:Type` in order, separated by commas.
 pub const PARAMETERS_ANNOTATION: &str = "toolsecurity.dev/parameters";
@@ -23,20 +23,20 @@ pub const FAST_PATH_ANNOTATION: &str = "toolsecurity.dev/fast-path";
 /// Finalizer on profiles: generated objects are removed in an order that never denies.
 pub const FINALIZER: &str = "toolsecurity.dev/cleanup";
 
-/// Where the operator runs, and the only namespace besides the system's that no profile can select.
+/// The namespace of the operator. Apart from the system namespaces, it is the only one that no profile can select.
 pub const OPERATOR_NAMESPACE: &str = "palisade-system";
 /// The namespace in which the controller probes API servers by dry runs.
 pub const PROBE_NAMESPACE: &str = "palisade-probe";
-/// Annotation on a pod in [`PROBE_NAMESPACE`], where only the controller may create any: mutate it as elsewhere, and
-/// let the webhook answer with a warning.
+/// Annotation on a pod in [`PROBE_NAMESPACE`], where only the controller may create pods: the pod is mutated as in
+/// other namespaces, and the webhook answers with a warning.
 pub const PROBE_MUTATION_ANNOTATION: &str = "toolsecurity.dev/probe-mutation";
-/// Namespaces that no profile selects, whatever its selector: a mistake must not stop the control plane.
+/// Namespaces that no profile selects, independent of its selector: an error must not stop the control plane.
 pub const PROTECTED_NAMESPACES: [&str; 4] = ["kube-system", "kube-public", "kube-node-lease", OPERATOR_NAMESPACE];
 
 /// The controller's name in events and as the prefix of field managers.
 pub const CONTROLLER: &str = "palisade-controller";
 
-/// How the labels of namespaces begin that say at which stage of a profile they are ([`stage_label`]).
+/// Prefix of the namespace labels with the stage for a profile ([`stage_label`]).
 pub const STAGE_LABELS: &str = "stage.toolsecurity.dev/";
 
 /// Field managers of server-side apply, one for each concern.
@@ -51,26 +51,26 @@ pub mod field_manager {
     pub const FINALIZER: &str = "palisade-controller/finalizer";
     /// For the labels of the probe namespace.
     pub const PROBE: &str = "palisade-controller/probe";
-    /// For the labels of the installation on the probe namespace that get their values back after a probe.
+    /// For labels on the probe namespace that belong to the installation and are restored after a probe.
     pub const INSTALLED: &str = "palisade-controller/installed";
     /// For the stages of namespaces that a rollout promotes.
     pub const ROLLOUT: &str = "palisade-controller/rollout";
     /// For the state of exceptions.
     pub const EXCEPTION: &str = "palisade-controller/exception";
-    /// For what the background scan found.
+    /// For the results of the background scan.
     pub const REPORT: &str = "palisade-controller/report";
     /// For the last good revision of a profile.
     pub const REVISION: &str = "palisade-controller/revision";
 }
 
-/// The kind of object that a policy judges. A profile has at most one policy for each shape. A policy has one binding,
-/// or two if it reads parameters ([`updates`]), and as many for each stage if namespaces have stages of their own
-/// ([`staged`]).
+/// The kind of object that a policy evaluates. A profile has at most two policies for each shape ([`Part`]). A policy
+/// has one binding, or two if it reads parameters ([`updates`]), and the same number for each stage if namespaces have
+/// separate stages ([`staged`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// Pods.
     Pods,
-    /// Workloads: Deployments, Jobs and the like.
+    /// Workloads, for example Deployments and Jobs.
     Workloads,
 }
 
@@ -79,18 +79,39 @@ impl Shape {
     pub const ALL: [Self; 2] = [Self::Pods, Self::Workloads];
 }
 
-/// What one of the validating policies of a profile does.
+/// Purpose of a validating policy of a profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// It judges objects of a shape.
+    /// It evaluates objects of a shape.
     Judge(Shape),
-    /// It guards what the profile reads from namespaces. It has one binding.
+    /// It evaluates objects of a shape by the checks with a separate stage. Its bindings apply to all namespaces.
+    Checks(Shape),
+    /// It guards the labels and annotations that the profile reads from namespaces. It has one binding.
     Guard,
 }
 
 impl Part {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Judge(Shape::Pods), Self::Judge(Shape::Workloads), Self::Guard];
+    pub const ALL: [Self; 5] = [
+        Self::Judge(Shape::Pods),
+        Self::Judge(Shape::Workloads),
+        Self::Checks(Shape::Pods),
+        Self::Checks(Shape::Workloads),
+        Self::Guard,
+    ];
+
+    /// The parts that evaluate objects of a shape.
+    pub fn judging(shape: Shape) -> [Self; 2] {
+        [Self::Judge(shape), Self::Checks(shape)]
+    }
+
+    /// The shape of the objects that it evaluates; `None` for the guard.
+    pub fn shape(self) -> Option<Shape> {
+        match self {
+            Self::Judge(shape) | Self::Checks(shape) => Some(shape),
+            Self::Guard => None,
+        }
+    }
 }
 
 impl From<Shape> for Part {
@@ -99,9 +120,9 @@ impl From<Shape> for Part {
     }
 }
 
-/// The verb on a profile that lets somebody change what the profile reads from namespaces, where it guards that.
+/// The verb on a profile that permits changes of the labels and annotations that its guard protects.
 pub const ASSIGN: &str = "assign";
-/// The plural of profiles, as RBAC names them.
+/// The plural of profiles, as in RBAC rules.
 pub const PROFILES: &str = "toolsecurityprofiles";
 
 /// The name of a profile's policy for a part, and of its binding.
@@ -109,17 +130,25 @@ pub fn policy(profile: &str, part: impl Into<Part>) -> String {
     match part.into() {
         Part::Judge(Shape::Pods) => format!("palisade-{profile}-pods"),
         Part::Judge(Shape::Workloads) => format!("palisade-{profile}-workloads"),
+        Part::Checks(shape) => format!("{}-checks", policy(profile, shape)),
         Part::Guard => format!("palisade-{profile}-guard"),
     }
 }
 
-/// The name of the second binding of a profile with parameters: for updates that can remove a finalizer, which must
-/// pass after the parameters are gone.
-pub fn updates(profile: &str, shape: Shape) -> String {
-    format!("{}-updates", policy(profile, shape))
+/// The name of the second binding of a profile with parameters. It is for updates that can remove a finalizer, which
+/// must be admitted even after the parameters are deleted.
+pub fn updates(profile: &str, part: impl Into<Part>) -> String {
+    format!("{}-updates", policy(profile, part))
 }
 
-/// The name of the binding that does the same as `binding` in the namespaces with the label of a stage.
+/// The profile of an evaluating policy, by the name of the policy.
+pub fn profile_of_policy(policy: &str) -> Option<&str> {
+    let rest = policy.strip_prefix("palisade-")?;
+    let shape = rest.strip_suffix("-checks").unwrap_or(rest);
+    shape.strip_suffix("-pods").or_else(|| shape.strip_suffix("-workloads"))
+}
+
+/// The name of the variant of `binding` for namespaces with the label of a stage.
 pub fn staged(binding: &str, stage: Stage) -> String {
     format!("{binding}-{}", stage.to_string().to_lowercase())
 }
@@ -131,21 +160,21 @@ pub fn bindings(profile: &str, part: impl Into<Part>) -> impl Iterator<Item = St
         let staged = Stage::ALL.map(|stage| staged(&binding, stage));
         [binding].into_iter().chain(staged)
     };
-    let unlabelled = match part {
-        Part::Judge(shape) => vec![policy(profile, shape), updates(profile, shape)],
-        Part::Guard => vec![],
+    // The stage of a namespace does not hold for the others.
+    let (by_stage, everywhere) = match part {
+        Part::Judge(_) => (vec![policy(profile, part), updates(profile, part)], vec![]),
+        Part::Checks(_) => (vec![], vec![policy(profile, part), updates(profile, part)]),
+        Part::Guard => (vec![], vec![policy(profile, part)]),
     };
-    // No stage holds for the guard.
-    let guard = (part == Part::Guard).then(|| policy(profile, part));
-    unlabelled.into_iter().flat_map(with_stages).chain(guard)
+    by_stage.into_iter().flat_map(with_stages).chain(everywhere)
 }
 
-/// The label of a namespace that says at which stage of a profile it is.
+/// The namespace label with its stage for a profile.
 pub fn stage_label(profile: &str) -> String {
     format!("{STAGE_LABELS}{profile}")
 }
 
-/// The annotation of a namespace that says why the rollout of a profile does not take it to a stricter stage.
+/// The namespace annotation with the reason why the rollout of a profile does not promote it.
 pub fn rollout_annotation(profile: &str) -> String {
     format!("rollout.{GROUP}/{profile}")
 }
@@ -155,16 +184,18 @@ pub fn mutation(profile: &str) -> String {
     format!("palisade-{profile}-mutation")
 }
 
-/// The webhook's warning about a pod with [`PROBE_MUTATION_ANNOTATION`] to which it had nothing to add.
+/// The warning of the webhook for a pod with [`PROBE_MUTATION_ANNOTATION`] that needs no change.
 pub fn probe_complete_warning(profile: &str) -> String {
     format!("palisade-webhook has nothing to change for ToolSecurityProfile {profile}.")
 }
 
-/// The [`PROFILE_LABEL`] of an object in [`PROBE_NAMESPACE`]: only the policies of this profile, compiled from this
-/// generation, judge it. So the answer of an API server that still has the policies of an earlier generation does not
-/// count for this generation.
-pub fn probe_subject(profile: &str, generation: Option<i64>) -> String {
-    generation.map_or_else(|| profile.to_owned(), |generation| format!("{profile}.{generation}"))
+/// The [`PROFILE_LABEL`] of an object in [`PROBE_NAMESPACE`]: only this part of this profile, compiled from this
+/// generation, evaluates the object. So the probe ignores API servers that still have the policies of an earlier
+/// generation, and the answers of other parts.
+pub fn probe_subject(profile: &str, generation: Option<i64>, part: impl Into<Part>) -> String {
+    let subject = generation.map_or_else(|| profile.to_owned(), |generation| format!("{profile}.{generation}"));
+    // Short, because the value of a label has 63 characters.
+    if matches!(part.into(), Part::Checks(_)) { format!("{subject}.c") } else { subject }
 }
 
 /// The name of a profile's `ToolSecurityParams`, the same in each namespace.
@@ -172,16 +203,15 @@ pub fn params(profile: &str) -> String {
     profile.to_owned()
 }
 
-/// The name of the `ControllerRevision` with the spec of a generation that was put in force. The part before the last
-/// dot is the profile's name, so no two profiles share one; and no such name begins like those of earlier versions of
-/// Palisade.
+/// The name of the `ControllerRevision` with the spec of a generation that took effect. The part before the last dot is
+/// the profile's name, so names are unique. They never have the prefix of names of earlier versions of Palisade.
 pub fn revision(profile: &str, generation: i64) -> String {
     format!("palisade.{profile}.{generation}")
 }
 
 /// The webhook's name: of its Service, and of its registration, the `MutatingWebhookConfiguration`.
 pub const WEBHOOK: &str = "palisade-webhook";
-/// The `ConfigMap` in which the webhook says how API servers reach and believe it.
+/// The `ConfigMap` in which the webhook publishes its address and its certificate authorities.
 pub const WEBHOOK_CA: &str = "palisade-webhook-ca";
 
 /// The name of a profile's entry in the registration of the webhook.

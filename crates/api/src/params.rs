@@ -7,15 +7,15 @@ use palisade_checks::{Resolved, Values};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The values of one profile's parameters in this namespace. Palisade writes and repairs these; the API server
-/// reads them when it judges a pod. Every field but the last three is always present, because an absent one would be an
-/// error in the policy's expressions.
+/// Parameter values of one profile in this namespace. Palisade writes and repairs these objects. The API server reads
+/// them when it evaluates a pod. All fields except the last three are always set, because an unset one would be an
+/// error in the expressions of the policy.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, CustomResource)]
 #[kube(
     group = "toolsecurity.dev",
     version = "v1alpha1",
     kind = "ToolSecurityParams",
-    doc = "The values of one profile's parameters in this namespace. Made and repaired by Palisade, read by the API server.",
+    doc = "Parameter values of one profile in this namespace. Written and repaired by Palisade, read by the API server.",
     plural = "toolsecurityparams",
     singular = "toolsecurityparams",
     shortname = "tsparams",
@@ -26,7 +26,7 @@ use serde::{Deserialize, Serialize};
         name = "Problem",
         type_ = "string",
         json_path = ".spec.problem",
-        description = "Why every pod in the namespace violates the profile, if so."
+        description = "Error that makes every pod in the namespace violate the profile."
     ),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]
@@ -35,57 +35,57 @@ use serde::{Deserialize, Serialize};
 // record of who owns which value, which in thousands of objects adds up.
 #[schemars(extend("x-kubernetes-map-type" = "atomic"))]
 pub struct ToolSecurityParamsSpec {
-    /// Why every pod in this namespace violates the profile: a parameter is missing or malformed. Empty if
-    /// there is nothing wrong.
+    /// Error that makes every pod in this namespace violate the profile: a parameter is missing or malformed. Empty
+    /// without an error.
     #[schemars(length(max = 1024))]
     pub problem: String,
-    /// The values of parameters of type Integer, by name.
+    /// Values of parameters of type Integer, by name.
     #[schemars(extend("maxProperties" = 64))]
     pub integers: BTreeMap<String, i64>,
-    /// The values of parameters of type String, by name.
+    /// Values of parameters of type String, by name.
     #[schemars(extend("maxProperties" = 64))]
     pub strings: BTreeMap<String, String>,
-    /// The values of parameters of type Boolean, by name.
+    /// Values of parameters of type Boolean, by name.
     #[schemars(extend("maxProperties" = 64))]
     pub booleans: BTreeMap<String, bool>,
-    /// The values of parameters of type StringList, by name.
+    /// Values of parameters of type StringList, by name.
     #[schemars(extend("maxProperties" = 64))]
     pub string_lists: BTreeMap<String, Vec<String>>,
-    /// The checks that are not made here, by id, each with the time (RFC 3339) at which that ends: the API server
-    /// makes the check again for what is created from then on. Absent without any.
+    /// Checks that are skipped in this namespace, by id, with the end of each exception (RFC 3339). The API server
+    /// evaluates the check again for objects created from then on. Unset if there are none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 128))]
     pub exceptions: BTreeMap<String, String>,
-    /// The same for single workloads and pods, by kind and name: Deployment/encoder. A workload counts with its pods.
-    /// Absent without any.
+    /// Checks that are skipped for individual workloads and pods, by kind and name, for example Deployment/encoder. The
+    /// pods of a workload are included. Unset if there are none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = MAX_WORKLOADS))]
     pub workload_exceptions: BTreeMap<String, BTreeMap<String, String>>,
-    /// The same for single containers. Absent without any.
+    /// Checks that are skipped for individual containers. Unset if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
     pub container_exceptions: Vec<ContainerException>,
 }
 
-/// A check that is not made of some containers.
+/// A check that is skipped for some containers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ContainerException {
-    /// The id of the check.
+    /// Id of the check.
     pub check: String,
-    /// Kind and name of the workload or pod; empty for all in the namespace.
+    /// Kind and name of the workload or pod. Empty for all in the namespace.
     pub workload: String,
-    /// The name of the container; empty for each.
+    /// Name of the container. Empty for all containers.
     pub container: String,
-    /// What its image begins with; empty for each.
+    /// Prefix of its image. Empty for all images.
     pub image_prefix: String,
-    /// When it ends (RFC 3339).
+    /// End of the exception (RFC 3339).
     pub expires: String,
 }
 
-/// The most workloads of a namespace that may have exceptions.
+/// Maximum number of workloads of a namespace that have exceptions.
 pub const MAX_WORKLOADS: usize = 128;
-/// The most exceptions for containers that a namespace may have, each of one check.
+/// Maximum number of exceptions for containers in a namespace, each for one check.
 pub const MAX_CONTAINERS: usize = 32;
 
 impl ToolSecurityParamsSpec {

@@ -1,4 +1,4 @@
-//! `ToolSecurityProfile`: what an admin writes.
+//! `ToolSecurityProfile`: the rules that an administrator writes.
 #![allow(clippy::struct_field_names, reason = "names of fields are those of the API")]
 
 use std::collections::BTreeMap;
@@ -19,98 +19,98 @@ use crate::{
     rollout::{Rollout, RolloutStatus},
 };
 
-/// What the pods of the selected namespaces may do. Palisade compiles a profile into one
-/// ValidatingAdmissionPolicy for pods and one for pod templates, their bindings, and one ToolSecurityParams in each selected namespace; the API
-/// server enforces them itself. Several profiles on one namespace all apply. A setting that is absent is as
-/// strict as the level of the Pod Security Standards that `baseline` names, Restricted unless it says otherwise;
-/// what that standard does not know is then not restricted. An empty list allows nothing, and * in a list allows anything.
+/// Security requirements for the pods of selected namespaces. Palisade compiles a profile into
+/// ValidatingAdmissionPolicies for pods and pod templates, their bindings, and one ToolSecurityParams in each selected
+/// namespace. The API server enforces them natively. If several profiles select a namespace, all of them apply.
+/// Settings that you omit default to the level of the Pod Security Standards in `baseline` (by default Restricted).
+/// Settings outside that standard are enforced only if you set them. An empty list allows no value, and * in a list
+/// allows any value.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, CustomResource, KubeSchema)]
 #[kube(
     group = "toolsecurity.dev",
     version = "v1alpha1",
     kind = "ToolSecurityProfile",
-    doc = "What the pods of the selected namespaces may do, enforced by the API server itself.",
+    doc = "Security requirements for the pods of selected namespaces, enforced natively by the API server.",
     plural = "toolsecurityprofiles",
     shortname = "tsp",
     category = "palisade",
     status = "ToolSecurityProfileStatus",
     derive = "PartialEq",
-    validation = ("self.metadata.name.size() <= 50", "a profile's name has at most 50 characters, because it is part of the names of what is generated"),
-    printcolumn(name = "Stage", type_ = "string", json_path = ".spec.enforcement.pods"),
-    printcolumn(name = "Ready", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].status", description = "Whether the profile does what it asks for."),
-    printcolumn(name = "Accepted", type_ = "string", json_path = ".status.conditions[?(@.type==\"Accepted\")].status"),
-    printcolumn(name = "Programmed", type_ = "string", json_path = ".status.conditions[?(@.type==\"Programmed\")].status"),
-    printcolumn(name = "Enforced", type_ = "string", json_path = ".status.conditions[?(@.type==\"Enforced\")].status"),
-    printcolumn(name = "Selected", type_ = "integer", json_path = ".status.namespaces.selected", description = "Namespaces that the profile selects."),
-    printcolumn(name = "Judged", type_ = "integer", json_path = ".status.namespaces.ready", description = "Selected namespaces in which pods are judged by the profile."),
-    printcolumn(name = "Failed", type_ = "integer", json_path = ".status.namespaces.failed", description = "Selected namespaces whose parameters are wrong, so that every pod there violates the profile, or could not be written."),
-    printcolumn(name = "Deny", type_ = "integer", json_path = ".status.namespaces.byStage.deny", description = "Selected namespaces in stage Deny."),
-    printcolumn(name = "Warn", type_ = "integer", json_path = ".status.namespaces.byStage.warn", description = "Selected namespaces in stage Warn."),
-    printcolumn(name = "Audit", type_ = "integer", json_path = ".status.namespaces.byStage.audit", description = "Selected namespaces in stage Audit."),
-    printcolumn(name = "Rollout", type_ = "string", priority = 1, json_path = ".status.rollout.phase", description = "How far the rollout is."),
-    printcolumn(name = "Violating", type_ = "integer", priority = 1, json_path = ".status.scan.workloads", description = "How many workloads violate the profile, if the background scan is on."),
+    validation = ("self.metadata.name.size() <= 50", "metadata.name must be at most 50 characters, because it is part of the names of generated objects"),
+    printcolumn(name = "Stage", type_ = "string", json_path = ".spec.enforcement.pods", description = "Stage of pods in the profile."),
+    printcolumn(name = "Ready", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].status", description = "True if the profile is in effect."),
+    printcolumn(name = "Namespaces", type_ = "string", json_path = ".status.namespaces.summary", description = "Selected namespaces that have their parameters, and all selected namespaces."),
+    printcolumn(name = "Failed", type_ = "integer", json_path = ".status.namespaces.failed", description = "Selected namespaces with invalid, missing or unwritten parameters."),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
-    printcolumn(name = "Workloads", type_ = "string", priority = 1, json_path = ".spec.enforcement.workloads", description = "The stage of pod templates."),
-    printcolumn(name = "PSS", type_ = "string", priority = 1, json_path = ".status.pssEquivalent.level", description = "The level of the Pod Security Standards that the profile implies."),
+    printcolumn(name = "Accepted", type_ = "string", priority = 1, json_path = ".status.conditions[?(@.type==\"Accepted\")].status"),
+    printcolumn(name = "Programmed", type_ = "string", priority = 1, json_path = ".status.conditions[?(@.type==\"Programmed\")].status"),
+    printcolumn(name = "Enforced", type_ = "string", priority = 1, json_path = ".status.conditions[?(@.type==\"Enforced\")].status"),
+    printcolumn(name = "Deny", type_ = "integer", priority = 1, json_path = ".status.namespaces.byStage.deny", description = "Selected namespaces in stage Deny."),
+    printcolumn(name = "Warn", type_ = "integer", priority = 1, json_path = ".status.namespaces.byStage.warn", description = "Selected namespaces in stage Warn."),
+    printcolumn(name = "Audit", type_ = "integer", priority = 1, json_path = ".status.namespaces.byStage.audit", description = "Selected namespaces in stage Audit."),
+    printcolumn(name = "Rollout", type_ = "string", priority = 1, json_path = ".status.rollout.phase", description = "Phase of the rollout."),
+    printcolumn(name = "Violating", type_ = "integer", priority = 1, json_path = ".status.scan.workloads", description = "Workloads that violate the profile, if the background scan is enabled."),
+    printcolumn(name = "Workloads", type_ = "string", priority = 1, json_path = ".spec.enforcement.workloads", description = "Stage of pod templates."),
+    printcolumn(name = "PSS", type_ = "string", priority = 1, json_path = ".status.pssEquivalent.level", description = "Pod Security Standards level that the profile implies."),
     printcolumn(name = "Message", type_ = "string", priority = 1, json_path = ".status.conditions[?(@.type==\"Ready\")].message")
 )]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[x_kube(validation = ("!has(self.rollout) || (has(self.enforcement) && has(self.enforcement.namespaceStages) && self.enforcement.namespaceStages == 'ByLabel')",
     "rollout needs enforcement.namespaceStages: ByLabel"))]
 pub struct ToolSecurityProfileSpec {
-    /// The namespaces whose pods are judged. kube-system, kube-public, kube-node-lease and the operator's own
-    /// namespace are never selected.
+    /// Selector of the namespaces whose pods are evaluated. kube-system, kube-public, kube-node-lease and
+    /// palisade-system are never selected.
     #[x_kube(validation = ("(has(self.matchLabels) && self.matchLabels.size() > 0) || (has(self.matchExpressions) && self.matchExpressions.size() > 0)",
-        "must name at least one label; to select every namespace, write matchExpressions: [{key: kubernetes.io/metadata.name, operator: Exists}]"))]
+        "must contain at least one label; to select every namespace, use matchExpressions: [{key: kubernetes.io/metadata.name, operator: Exists}]"))]
     pub namespace_selector: LabelSelector,
-    /// Whether a policy of its own guards what the profile reads from namespaces: the labels and annotations that are sources
-    /// of parameters, and the labels by which namespaceSelector selects. Then only who has the verb assign on this
-    /// profile may set, change or remove them. It denies whatever the stage of the profile is.
+    /// Protection of the namespace labels and annotations that this profile reads: the sources of its parameters and
+    /// the labels in namespaceSelector. If true, a separate policy allows only users with the verb assign on this
+    /// profile to set, change or remove them. The policy denies other requests at every stage. Default: false.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub guard_sources: bool,
-    /// Names of namespaces that are not selected, whatever their labels.
+    /// Names of namespaces to exclude, regardless of their labels. At most 128.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
         length(max = 128),
         inner(length(min = 1, max = 63), regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))
     )]
     pub exclude_namespaces: Vec<String>,
-    /// What happens to a pod that violates the profile.
+    /// Action on violations, for pods and for workloads.
     #[serde(default)]
     pub enforcement: Enforcement,
-    /// How the controller takes namespaces to stricter stages, wave by wave. It needs enforcement.namespaceStages: `ByLabel`,
-    /// and the permissions of manifests/rollout.
+    /// Automatic promotion of namespaces to stricter stages, in waves. Requires enforcement.namespaceStages: `ByLabel`,
+    /// and the permissions in manifests/rollout. Default: no automatic promotion.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rollout: Option<Rollout>,
-    /// Values that differ by namespace. Settings refer to them as $name.
+    /// Values that differ by namespace. Settings refer to them as $name. At most 32.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub parameters: Vec<Parameter>,
-    /// Values of parameters in named namespaces. They win over the parameters' sources.
+    /// Parameter values for specific namespaces. They take precedence over the sources of the parameter. At most 256.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 256))]
     pub overrides: Vec<Override>,
-    /// Who and what is not judged. Only admins can grant it: nothing that a tenant may set is enough, except a
-    /// runtime class that is listed.
+    /// Users, groups and runtime classes whose pods are not evaluated. Tenants cannot grant an exemption to themselves,
+    /// except by choosing a listed runtime class.
     #[serde(default)]
     pub exemptions: Exemptions,
-    /// Checks that are not made in named namespaces until a date.
+    /// Checks to skip in specific namespaces until a date.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub exceptions: Vec<Exception>,
-    /// Checks that tenants can ask to be lifted, each by a ToolSecurityException in its namespace that somebody
-    /// approves. If absent: none.
+    /// Checks that tenants can request to waive. A request is a ToolSecurityException in the namespace, and has no
+    /// effect until it is approved. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exception_requests: Option<ExceptionRequests>,
-    /// The level of the Pod Security Standards that says what a setting means that is absent: Privileged,
-    /// Baseline or Restricted. A setting that is written wins over it.
+    /// Pod Security Standards level that supplies defaults for unset fields: Privileged, Baseline or Restricted. A
+    /// field that is set takes precedence. Default: Restricted.
     #[serde(default)]
     pub baseline: Level,
-    /// The version of that level: latest, or v1.0 to v1.37. With latest, a new version of Palisade may bring a
-    /// new version of the standards.
+    /// Version of the Pod Security Standards: latest, or v1.0 to v1.37. With latest, a new version of Palisade may
+    /// select a new version of the standards. Default: latest.
     #[serde(default)]
     pub baseline_version: Version,
-    /// The users and groups that processes may run as.
+    /// Users and groups that processes may run as.
     #[serde(default)]
     pub users: Users,
     /// Privileges that containers may have.
@@ -122,32 +122,33 @@ pub struct ToolSecurityProfileSpec {
     /// Volumes that pods may use.
     #[serde(default)]
     pub volumes: Volumes,
-    /// As whom pods may speak to the API server and to others.
+    /// Service account and token restrictions.
     #[serde(default)]
     pub identity: Identity,
-    /// What pods may say of where and how they are run.
+    /// Restrictions on scheduling and resources.
     #[serde(default)]
     pub scheduling: Scheduling,
     /// Images that pods may run.
     #[serde(default)]
     pub images: Images,
-    /// Checks of your own, in CEL. They are made with the others, and their violations stand in the same message.
+    /// Custom checks, written in CEL. They are evaluated with the other checks, and their violations are part of the
+    /// same message. At most 32.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["id"]))]
     pub custom_checks: Vec<CustomCheck>,
-    /// What is defaulted in new pods where they say nothing, and by whom. If absent: nothing, besides what
-    /// images.redirect and privileges.capabilities.defaultAdd say.
+    /// Defaults for fields that new pods leave unset, and the component that sets them. If omitted, only
+    /// images.redirect and privileges.capabilities.defaultAdd change pods.
     #[serde(default)]
     pub mutation: Mutation,
 }
 
 impl ToolSecurityProfileSpec {
-    /// The settings of the checks, with what absent ones mean.
+    /// The settings of the checks, with defaults for unset ones.
     pub fn effective_settings(&self) -> Settings {
         self.settings().or(Settings::seed(self.baseline, self.baseline_version))
     }
 
-    /// The settings of the checks, as written.
+    /// The settings of the checks, as specified.
     pub fn settings(&self) -> Settings {
         Settings {
             users: self.users.clone(),
@@ -162,31 +163,32 @@ impl ToolSecurityProfileSpec {
     }
 }
 
-/// Who and what is not judged. Mirror pods, by which a node shows its static pods, are never judged: those with the
-/// annotation kubernetes.io/config.mirror that a node has made.
+/// Users, groups and runtime classes whose pods are not evaluated. Mirror pods of static pods are never evaluated: pods
+/// with the annotation kubernetes.io/config.mirror that were created by a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Exemptions {
-    /// Names of users whose requests are not judged, as the API server knows them:
-    /// system:serviceaccount:NAMESPACE:NAME for a service account. Do not name a controller of kube-system: it creates
-    /// the pods of every DaemonSet, Job or Deployment, so that each tenant who may create one is exempt. For the same
-    /// reason an exempt user's own Deployment does not help: its pods are created by a controller.
+    /// Users whose requests are not evaluated, by the name in the API server; for a service account
+    /// system:serviceaccount:NAMESPACE:NAME. Do not list a controller of kube-system: it creates the pods of every
+    /// DaemonSet, Job or Deployment, so that every tenant with permission to create one would be exempt. For the same
+    /// reason, an exemption does not apply to the pods of a Deployment that an exempt user creates: a controller
+    /// creates its pods. At most 64.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), inner(length(min = 1, max = 256)))]
     pub users: Vec<String>,
-    /// Groups whose members' requests are not judged. Do not name a group that has tenants or controllers of kube-system
-    /// as members: system:authenticated, system:serviceaccounts, system:serviceaccounts:kube-system.
+    /// Groups whose requests are not evaluated. Do not list a group that contains tenants or controllers of
+    /// kube-system: system:authenticated, system:serviceaccounts, system:serviceaccounts:kube-system. At most 64.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), inner(length(min = 1, max = 256)))]
     pub groups: Vec<String>,
-    /// Names of runtime classes whose pods are not judged. Whoever may create pods can choose one of these: list
-    /// only classes whose runtime confines pods by itself.
+    /// Runtime classes whose pods are not evaluated. All users with permission to create pods can choose a listed
+    /// class: list only classes whose runtime isolates pods. At most 64.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), inner(length(min = 1, max = 253)))]
     pub runtime_classes: Vec<String>,
 }
 
-/// Checks that are not made in named namespaces until a date.
+/// Checks to skip in specific namespaces until a date.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Exception {
@@ -196,79 +198,81 @@ pub struct Exception {
         inner(length(min = 1, max = 63), regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))
     )]
     pub namespaces: Vec<String>,
-    /// Ids of checks, as they stand in brackets in messages: hostPathVolumes.
+    /// Ids of checks, as printed in brackets in messages, for example hostPathVolumes. At most 64.
     #[schemars(length(min = 1, max = 64), inner(length(min = 1, max = 63)))]
     pub checks: Vec<String>,
-    /// Why, for whoever reads the profile.
+    /// Reason for the exception, for readers of the profile.
     #[schemars(length(min = 1, max = 256))]
     pub reason: String,
-    /// When it ends, for example 2027-01-31T00:00:00Z: what is created from then on is judged, by the API server's
-    /// clock. What was created before and is changed then is judged once the controller has seen the time pass.
+    /// End of the exception, for example 2027-01-31T00:00:00Z. Objects created from then on are evaluated, by the clock
+    /// of the API server. Updates of older objects are evaluated after the controller has observed the end.
     #[schemars(schema_with = "crate::time::written")]
     pub expires: Time,
 }
 
-/// What tenants can ask for.
+/// Checks that tenants can request to waive.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ExceptionRequests {
-    /// Ids of checks, as they stand in brackets in messages: hostPathVolumes. No approval lifts any other check.
+    /// Ids of checks, as printed in brackets in messages, for example hostPathVolumes. Other checks cannot be waived by
+    /// an approval. At most 64.
     #[schemars(length(min = 1, max = 64), inner(length(min = 1, max = 63)))]
     pub checks: Vec<String>,
-    /// How to ask, in one sentence. It ends each denial because of one of these checks.
+    /// Instructions for requesting an exception, in one sentence. They are appended to every denial by one of these
+    /// checks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256), regex(pattern = r"^[^\r\n]*$"))]
     pub message: Option<String>,
 }
 
-/// A check of an admin's own. It can use what a ValidatingAdmissionPolicy can, and variables.spec (the spec of the pod,
-/// or of the pod template in a workload), variables.podSecurityContext, variables.containers (of all kinds),
-/// variables.volumes and variables.annotations. In palisade-probe, where the controller asks whether the profile is
-/// in force, custom checks are not made.
+/// A custom check. Its expressions can use all variables of a ValidatingAdmissionPolicy, and variables.spec (the spec
+/// of the pod, or of the pod template of a workload), variables.podSecurityContext, variables.containers (of all
+/// kinds), variables.volumes and variables.annotations. Custom checks are not evaluated in palisade-probe, the
+/// namespace in which the controller probes the profile.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[x_kube(validation = ("has(self.message) != has(self.messageExpression)",
     "exactly one of message and messageExpression must be set"))]
-#[x_kube(validation = ("!has(self.default) || self.target != 'Volumes'", "a check of volumes has no default"))]
+#[x_kube(validation = ("!has(self.default) || self.target != 'Volumes'", "default is not allowed with target Volumes"))]
 pub struct CustomCheck {
-    /// By what it is known in messages and exceptions. It must not be the id of a check of Palisade's.
+    /// Id of the check in messages and exceptions. It must differ from the ids of built-in checks.
     #[schemars(length(max = 63), regex(pattern = r"^[a-z][A-Za-z0-9]*$"))]
     pub id: String,
-    /// Pod: the expression is evaluated once. Containers: for each container, which it knows as container. Volumes: for
-    /// each volume, which it knows as volume.
+    /// Objects to which the expression applies. Pod: evaluated once for the pod. Containers: evaluated for each
+    /// container, available as container. Volumes: evaluated for each volume, available as volume. Default: Pod.
     #[serde(default)]
     pub target: CustomTarget,
-    /// CEL that is true for what complies.
+    /// CEL expression of type bool that is true if the object complies.
     #[schemars(length(min = 1, max = 8192))]
     pub expression: String,
-    /// The message of a violation.
+    /// Message for a violation. Exactly one of message and messageExpression is required.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub message: Option<String>,
-    /// CEL for the message, a string. It can use what the expression can.
+    /// CEL expression for the message, of type string. It has access to the same variables as expression.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 4096))]
     pub message_expression: Option<String>,
-    /// A default with which a new pod that leaves the field unset complies; not for volumes. It is set whatever
-    /// mutation.defaults says, unless mutation.engine is Off or an exception names this check.
+    /// Default value that makes a new pod comply if it leaves the field unset; not allowed for volumes. It is set
+    /// independently of mutation.defaults, unless mutation.engine is Off or an exception names this check.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default: Option<CustomDefault>,
 }
 
-/// A field and its value where it is unset.
+/// A field and the value that it gets if it is unset.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CustomDefault {
-    /// The field, with dots: below the pod's spec for target Pod, below each container for target Containers, as in
-    /// securityContext.procMount. A list or a map is one value.
+    /// Path of the field, separated by dots: relative to the pod's spec for target Pod, and to each container for
+    /// target Containers, for example securityContext.procMount. A list or a map is one value.
     #[schemars(length(max = 256), regex(pattern = r"^[a-z][A-Za-z0-9]*(\.[a-z][A-Za-z0-9]*)*$"))]
     pub path: String,
-    /// The value, of the type that the field has; at most 4 KiB as JSON.
+    /// Value, of the type of the field. At most 4 KiB as JSON.
     #[schemars(extend("x-kubernetes-preserve-unknown-fields" = true))]
     pub value: Json,
 }
 
-/// What a custom check looks at.
+/// The objects to which a custom check applies.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::Display, strum::IntoStaticStr,
 )]
@@ -283,7 +287,7 @@ pub enum CustomTarget {
 }
 
 impl CustomTarget {
-    /// The name by which an expression knows what it looks at; `None` for the pod as a whole.
+    /// The name of the evaluated object in expressions; `None` for the pod as a whole.
     pub fn item(self) -> Option<&'static str> {
         match self {
             Self::Pod => None,
@@ -297,69 +301,70 @@ impl CustomTarget {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[x_kube(validation = ("self.type == 'Integer' || (!has(self.minimum) && !has(self.maximum))",
-    "minimum and maximum are for parameters of type Integer"))]
+    "minimum and maximum are only allowed for parameters of type Integer"))]
 #[x_kube(validation = ("self.type in ['String', 'StringList'] || !has(self.pattern)",
-    "pattern is for parameters of type String and StringList"))]
+    "pattern is only allowed for parameters of type String and StringList"))]
 #[x_kube(validation = ("!has(self.minimum) || !has(self.maximum) || self.minimum <= self.maximum",
     "minimum must not be greater than maximum"))]
 #[x_kube(validation = ("self.type != 'Integer' || !has(self.default) || type(self.default) == int",
-    "the default of a parameter of type Integer is a number"))]
+    "default must be an integer for parameters of type Integer"))]
 #[x_kube(validation = ("self.type != 'Boolean' || !has(self.default) || self.default == 'true' || self.default == 'false'",
-    "the default of a parameter of type Boolean is \"true\" or \"false\", in quotes"))]
+    "default must be \"true\" or \"false\", in quotes, for parameters of type Boolean"))]
 #[x_kube(validation = ("self.type != 'Integer' || !has(self.default) || type(self.default) != int || ((!has(self.minimum) || self.default >= self.minimum) && (!has(self.maximum) || self.default <= self.maximum))",
-    "the default must lie between minimum and maximum"))]
+    "default must be between minimum and maximum"))]
 pub struct Parameter {
-    /// The name by which settings refer to it: $name.
+    /// Name of the parameter. Settings refer to it as $name.
     #[schemars(length(max = 63), regex(pattern = r"^[a-z][A-Za-z0-9]*$"))]
     pub name: String,
-    /// Integer, String, Boolean or StringList.
+    /// Type of the value: Integer, String, Boolean or StringList.
     #[serde(rename = "type")]
     pub type_: ParameterType,
-    /// Where the value comes from: the first source that has one. Text from a source is trimmed; a list is
-    /// separated by commas.
+    /// Sources of the value, in order: the first source that has a value is used. White space around values is removed.
+    /// The elements of a list are separated by commas. At most 8.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8))]
     pub sources: Vec<Source>,
-    /// The value where no source has one, in the form it would have in an annotation. If absent, every pod
-    /// of a namespace without a value violates the profile.
+    /// Value if no source has one, in the same form as in an annotation. If omitted, every pod in a namespace without a
+    /// value violates the profile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default: Option<IntOrText>,
-    /// The lowest allowed number. Every pod of a namespace with a lower one violates the profile.
+    /// Lowest allowed integer. In a namespace with a lower value, every pod violates the profile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub minimum: Option<i64>,
-    /// The highest allowed number. Every pod of a namespace with a higher one violates the profile.
+    /// Highest allowed integer. In a namespace with a higher value, every pod violates the profile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub maximum: Option<i64>,
-    /// A regular expression that the whole text, or each text of a list, must match. Where it
-    /// does not, every pod of the namespace violates the profile.
+    /// Regular expression that must match the whole string, or each element of a list. In a namespace with another
+    /// value, every pod violates the profile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub pattern: Option<String>,
 }
 
-/// Where the value of a parameter comes from. Exactly one field is set.
+/// Source of a parameter's value. Exactly one field must be set.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[x_kube(validation = ("[has(self.namespaceAnnotation), has(self.namespaceLabel), has(self.namespaceNameTrimPrefix)].filter(x, x).size() == 1",
     "exactly one of namespaceAnnotation, namespaceLabel and namespaceNameTrimPrefix must be set"))]
 pub struct Source {
-    /// The annotation of the namespace with this key. Who may edit namespaces can choose the value, unless guardSources
-    /// is true.
+    /// Key of a namespace annotation. Users with permission to edit namespaces can choose the value, unless
+    /// guardSources is true.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 317))]
     pub namespace_annotation: Option<String>,
-    /// The label of the namespace with this key. Who may edit namespaces can choose the value, unless guardSources is
+    /// Key of a namespace label. Users with permission to edit namespaces can choose the value, unless guardSources is
     /// true.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 317))]
     pub namespace_label: Option<String>,
-    /// The name of the namespace without this prefix, if it has it and more: tool- makes abc of tool-abc.
+    /// Prefix to remove from the name of the namespace. For example, tool- turns tool-abc into abc. The source has no
+    /// value if the name does not begin with the prefix or equals it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 62))]
     pub namespace_name_trim_prefix: Option<String>,
 }
 
-/// Values of parameters in named namespaces.
+/// Parameter values for specific namespaces.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Override {
@@ -369,18 +374,18 @@ pub struct Override {
         inner(length(min = 1, max = 63), regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))
     )]
     pub namespaces: Vec<String>,
-    /// Values by the names of parameters, in the form they would have in an annotation.
+    /// Values by parameter name, in the same form as in an annotation. At most 32.
     #[schemars(extend("maxProperties" = 32))]
     pub parameters: BTreeMap<String, IntOrText>,
 }
 
-/// A number, or text as it would stand in an annotation.
+/// An integer, or a string in the same form as in an annotation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum IntOrText {
-    /// A number.
+    /// An integer.
     Int(i64),
-    /// Text.
+    /// A string.
     Text(String),
 }
 
@@ -409,114 +414,119 @@ impl JsonSchema for IntOrText {
     }
 }
 
-/// What was observed of a profile.
+/// Observed state of a profile.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolSecurityProfileStatus {
-    /// The generation of the spec that this status is about.
+    /// Generation of the spec that this status describes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// Accepted: the profile is understood. Programmed: what it compiles to is in the API server. Enforced: each
-    /// API server denied a pod that violates it and admitted one that complies. Ready: the profile does what it asks for,
-    /// also in the stages Audit and Warn. Reconciling: the controller is at work. Stalled: somebody must act, and Ready
-    /// says why. `RolledOut`: all waves of spec.rollout are over, and no namespace is held.
+    /// Conditions of the profile. Accepted: the profile is valid. Programmed: the generated objects are in the API
+    /// server. Enforced: probes have confirmed that every API server denies a violating pod and admits a compliant one.
+    /// Ready: the profile is in effect, also in the stages Audit and Warn. Reconciling: the controller is working or
+    /// will retry. Stalled: a manual fix is required; Ready has the reason. `RolledOut`: all waves of spec.rollout are
+    /// complete, and no namespace is held.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
-    /// How many namespaces the profile selects, and in how many of them its parameters are right.
+    /// Counts of the selected namespaces, by state and by stage.
     #[serde(default)]
     pub namespaces: NamespaceCounts,
-    /// The first ten of the failed namespaces by name, with what is wrong. Each namespace's own
-    /// ToolSecurityParams says it too.
+    /// First ten failed namespaces by name, with the error. The ToolSecurityParams in each namespace has the same
+    /// message.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 10))]
     pub failed_namespaces: Vec<FailedNamespace>,
-    /// The level of the Pod Security Standards that the accepted profile implies where it is enforced.
+    /// Pod Security Standards level that the accepted profile implies where it is enforced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pss_equivalent: Option<PssEquivalent>,
-    /// How many exceptions the profile has, and how many tenants have asked for.
+    /// Counts of the exceptions in the profile and of exception requests by tenants.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exceptions: Option<ExceptionCounts>,
-    /// Who changes pods, if the profile says what is to be changed.
+    /// Active mutation engine, if the profile mutates pods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mutation: Option<MutationStatus>,
-    /// How far spec.rollout is.
+    /// Progress of spec.rollout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rollout: Option<RolloutStatus>,
-    /// What the background scan found, if it is on.
+    /// Results of the background scan, if it is enabled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scan: Option<ScanStatus>,
-    /// Names of the policies and bindings made for the profile.
+    /// Names of the policies generated for the profile.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8))]
     pub generated_policies: Vec<String>,
 }
 
-/// Who mutates pods, as observed.
+/// Active mutation engine, as observed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MutationStatus {
-    /// Native: the API server does. Webhook: Palisade's webhook does. None: nobody.
+    /// Native: MutatingAdmissionPolicy. Webhook: palisade-webhook. None: mutation is not active.
     pub engine: EngineInForce,
-    /// Why it is so, or what is under way.
+    /// Reason for the engine, or progress of a change.
     #[schemars(length(max = 1024))]
     pub message: String,
 }
 
-/// Who changes pods.
+/// Component that mutates pods.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::Display, strum::IntoStaticStr,
 )]
 pub enum EngineInForce {
-    /// Nobody.
+    /// Mutation is not active.
     #[default]
     None,
-    /// The API server.
+    /// MutatingAdmissionPolicy.
     Native,
-    /// The webhook.
+    /// palisade-webhook.
     Webhook,
 }
 
-/// The strictest level of the Pod Security Standards that a profile is as strict as.
+/// Strictest level of the Pod Security Standards that the profile implies.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PssEquivalent {
-    /// Privileged, Baseline or Restricted. A level that each single setting satisfies, in every namespace;
-    /// Privileged means that the profile promises none.
+    /// Privileged, Baseline or Restricted. The settings satisfy all requirements of the level, in every namespace.
+    /// Privileged: the profile guarantees no level.
     pub level: Level,
-    /// The version of the standards.
+    /// Version of the Pod Security Standards.
     #[schemars(length(max = 16))]
     pub version: String,
-    /// Which settings keep the profile from the next stricter level.
+    /// Settings that prevent the next stricter level.
     #[schemars(length(max = 1024))]
     pub reason: String,
 }
 
 /// Counts of namespaces.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NamespaceCounts {
+    /// Ready and selected namespaces for printing, for example 3499/3500.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[schemars(length(max = 64))]
+    pub summary: String,
     /// Namespaces that the profile selects.
     pub selected: i64,
-    /// Those whose parameters are complete and written.
+    /// Selected namespaces whose parameters are complete and written.
     pub ready: i64,
-    /// Those in which every pod violates the profile, because a parameter is missing or malformed, and those
-    /// whose parameters could not be written.
+    /// Selected namespaces with invalid, missing or unwritten parameters. If a parameter is invalid or missing, every
+    /// pod in the namespace violates the profile.
     pub failed: i64,
-    /// The selected namespaces by the stage that holds for pods in them.
+    /// Selected namespaces by the stage for pods.
     #[serde(default)]
     pub by_stage: StageCounts,
 }
 
-/// Namespaces by stage.
+/// Selected namespaces by the stage for pods.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StageCounts {
-    /// Those in which violations are refused.
+    /// Namespaces in which violations are denied.
     pub deny: i64,
-    /// Those in which violations are admitted with a warning.
+    /// Namespaces in which violations are admitted with a warning.
     pub warn: i64,
-    /// Those in which violations are admitted and noted in the audit log.
+    /// Namespaces in which violations are admitted and audited.
     pub audit: i64,
 }
 
@@ -531,11 +541,11 @@ impl StageCounts {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExceptionCounts {
-    /// Those that hold.
+    /// Exceptions in effect.
     pub active: i64,
-    /// Those whose time is over. They have no effect and can be removed from the profile.
+    /// Expired exceptions. They have no effect and can be removed from the profile.
     pub expired: i64,
-    /// The ToolSecurityExceptions of tenants for this profile, if it can be asked for any.
+    /// ToolSecurityExceptions of tenants for this profile, if it allows exception requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requested: Option<RequestCounts>,
 }
@@ -544,25 +554,25 @@ pub struct ExceptionCounts {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RequestCounts {
-    /// Those that wait for an approval, or for the controller.
+    /// Requests that wait for an approval or for the controller.
     pub pending: i64,
-    /// Those that are approved and in force.
+    /// Requests that are approved and in effect.
     pub approved: i64,
-    /// Those whose time is over.
+    /// Expired requests.
     pub expired: i64,
-    /// Those that can have no effect.
+    /// Requests that cannot take effect.
     pub invalid: i64,
-    /// Those in force that nothing that exists needs, if the background scan is on.
+    /// Requests in effect that no existing object needs, if the background scan is enabled.
     #[serde(default)]
     pub unused: i64,
 }
 
-/// A namespace whose parameters are wrong or could not be written.
+/// A namespace whose parameters are invalid or could not be written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FailedNamespace {
-    /// Its name.
+    /// Name of the namespace.
     pub name: String,
-    /// What is wrong.
+    /// Error.
     pub message: String,
 }

@@ -1,5 +1,6 @@
-//! What the webhook publishes for the controller that registers it: how API servers reach it, and which authorities
-//! they trust. It is in the `ConfigMap` [`names::WEBHOOK_CA`](crate::names::WEBHOOK_CA); nothing in it is secret.
+//! The data that the webhook publishes for the controller, which registers the webhook: its address and the certificate
+//! authorities that API servers must trust. It is in the `ConfigMap` [`names::WEBHOOK_CA`](crate::names::WEBHOOK_CA)
+//! and contains no secrets.
 
 use std::collections::BTreeMap;
 
@@ -7,20 +8,20 @@ const AUTHORITIES: &str = "ca.crt";
 const URL: &str = "url";
 const TIMEOUT: &str = "timeoutSeconds";
 
-/// How API servers reach and trust the webhook.
+/// Address and certificate authorities of the webhook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Published {
-    /// The authorities to trust, in PEM; `None` if something else writes them into the registration (the injector of
-    /// cert-manager).
+    /// The authorities to trust, in PEM; `None` if another component (the injector of cert-manager) writes them into
+    /// the registration.
     pub authorities: Option<String>,
     /// The URL without a path, instead of the Service `palisade-webhook` in the namespace `palisade-system`.
     pub url: Option<String>,
-    /// How long an API server waits for an answer.
+    /// Seconds that an API server waits for an answer.
     pub timeout_seconds: u8,
 }
 
 impl Published {
-    /// Reads the data of the `ConfigMap`; `None` if no webhook has published anything yet.
+    /// Reads the data of the `ConfigMap`; `None` if no webhook has published it yet.
     pub fn read(data: &BTreeMap<String, String>) -> Option<Self> {
         let text = |key: &str| data.get(key).filter(|text| !text.trim().is_empty()).cloned();
         let timeout_seconds = text(TIMEOUT)?.parse().ok()?;

@@ -1,4 +1,4 @@
-//! `ToolSecurityReport`: what in one namespace violates a profile, as the background scan found it.
+//! `ToolSecurityReport`: the violations of a profile in one namespace, as found by the background scan.
 #![allow(clippy::duplicated_attributes, reason = "each printed column has a type and a path")]
 
 use std::collections::BTreeMap;
@@ -10,15 +10,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::Stage;
 
-/// What in this namespace violates a profile, whatever the stage: it runs, or is stored, because it was there before or
-/// because the namespace is not in Deny. The background scan writes it, and removes it when nothing violates the
-/// profile any more. Nothing reads it but people and their tools.
+/// Violations of a profile by existing objects in this namespace, independent of the stage: the objects are older than
+/// the profile, or the namespace is not in the stage Deny. The background scan writes the report, and deletes it when
+/// there are no violations. It is for users and their tools: no component of Palisade reads it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, CustomResource)]
 #[kube(
     group = "toolsecurity.dev",
     version = "v1alpha1",
     kind = "ToolSecurityReport",
-    doc = "What in this namespace violates the profile of the same name. Made by Palisade's background scan.",
+    doc = "Violations of the profile of the same name in this namespace. Written by Palisade's background scan.",
     plural = "toolsecurityreports",
     shortname = "tsreport",
     category = "palisade",
@@ -28,13 +28,13 @@ use crate::Stage;
         name = "Stage",
         type_ = "string",
         json_path = ".spec.stage",
-        description = "What becomes of pods that violate the profile here: Deny, Warn or Audit."
+        description = "Stage of pods in this namespace: Deny, Warn or Audit."
     ),
     printcolumn(
         name = "Workloads",
         type_ = "integer",
         json_path = ".spec.workloads",
-        description = "How many workloads and single pods violate the profile."
+        description = "Workloads and single pods that violate the profile."
     ),
     printcolumn(name = "Since", type_ = "date", json_path = ".spec.observedTime"),
     printcolumn(name = "First", type_ = "string", priority = 1, json_path = ".spec.violations[0].message")
@@ -43,35 +43,36 @@ use crate::Stage;
 // One writer owns all of it: see ToolSecurityParams.
 #[schemars(extend("x-kubernetes-map-type" = "atomic"))]
 pub struct ToolSecurityReportSpec {
-    /// What becomes of pods that violate the profile in this namespace.
+    /// Stage of pods in this namespace.
     pub stage: Stage,
-    /// Since when the scan has found what is reported here. It looks again each time, and writes only what differs.
+    /// Time of the first scan that found the reported violations. A later scan updates the report only if its result
+    /// differs.
     pub observed_time: Time,
-    /// How many workloads violate the profile. A workload counts once with all its pods; a pod without a workload counts
-    /// as one.
+    /// Number of workloads that violate the profile. A workload and all its pods count as one; a pod without a workload
+    /// counts as one.
     #[schemars(range(min = 0))]
     pub workloads: i64,
-    /// How many of them violate each check, by its id.
+    /// Violating workloads by check id.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 256))]
     pub checks: BTreeMap<String, i64>,
-    /// The first violations, in the order of the workloads' names. Absent if all reports together would be too large.
+    /// First violations, ordered by workload name. Unset if all reports together would be too large.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = MAX_VIOLATIONS))]
     pub violations: Vec<ReportedViolation>,
-    /// How many workloads could not be judged.
+    /// Number of workloads that could not be evaluated.
     #[serde(default, skip_serializing_if = "is_zero")]
     #[schemars(range(min = 0))]
     pub not_judged: i64,
-    /// The first of them, and why.
+    /// First workloads that could not be evaluated, with the reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = MAX_NOT_JUDGED))]
     pub first_not_judged: Vec<NotJudged>,
 }
 
-/// The most violations in a report.
+/// Maximum number of violations in a report.
 pub const MAX_VIOLATIONS: usize = 20;
-/// The most workloads in a report that were not judged.
+/// Maximum number of workloads in a report that were not evaluated.
 pub const MAX_NOT_JUDGED: usize = 5;
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
@@ -79,53 +80,59 @@ fn is_zero(number: &i64) -> bool {
     *number == 0
 }
 
-/// How one workload violates one check.
+/// A violation of one check by one workload.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReportedViolation {
-    /// Kind and name: Deployment/encoder.
+    /// Kind and name, for example Deployment/encoder.
     #[schemars(length(max = 400))]
     pub workload: String,
-    /// The id of the check.
+    /// Id of the check.
     #[schemars(length(max = 256))]
     pub check: String,
-    /// The place, the value found and the allowed values.
+    /// Path of the field, the value found and the allowed values.
     #[schemars(length(max = 1024))]
     pub message: String,
-    /// How many objects of the workload violate the check: itself and its pods.
+    /// Number of violating objects of the workload: the workload itself and its pods.
     #[schemars(range(min = 1))]
     pub objects: i64,
+    /// Stage of the check, if spec.enforcement.checks of the profile sets one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Stage")]
+    pub stage: Option<Stage>,
 }
 
-/// A workload that could not be judged.
+/// A workload that could not be evaluated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NotJudged {
     /// Kind and name.
     #[schemars(length(max = 400))]
     pub workload: String,
-    /// Why.
+    /// Reason.
     #[schemars(length(max = 1024))]
     pub message: String,
 }
 
-/// What the background scan found in all namespaces of a profile.
+/// Results of the background scan in all namespaces of a profile.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ScanStatus {
-    /// How many workloads violate the profile. A workload counts once with all its pods; a pod without a workload counts
-    /// as one.
+    /// Number of workloads that violate the profile. A workload and all its pods count as one; a pod without a workload
+    /// counts as one.
     pub workloads: i64,
-    /// In how many namespaces. Each has a ToolSecurityReport of the profile's name: kubectl get tsreport -A.
+    /// Number of namespaces with violations. Each has a ToolSecurityReport with the name of the profile: kubectl get
+    /// tsreport -A.
     pub namespaces: i64,
-    /// How many workloads violate each check, by its id.
+    /// Violating workloads by check id.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 256))]
     pub checks: BTreeMap<String, i64>,
-    /// How many workloads could not be judged. Their namespaces have a report, too.
+    /// Number of workloads that could not be evaluated. Their namespaces also have a report.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub not_judged: i64,
-    /// Why the last scan failed, or what is not reported. The counts are then of the one before.
+    /// Error of the last scan, or the part of the results that is not reported. If the scan failed, the counts are
+    /// those of the previous scan.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = 1024))]
     pub message: String,

@@ -1,7 +1,7 @@
-//! The generations that were put in force: the spec of each, in a `ControllerRevision` that the controller writes once
-//! all of it is in the API server. The webhook and the next controller read it.
+//! The generations of profiles that took effect. The controller writes the spec of each into a `ControllerRevision`
+//! after all of its objects are in the API server. The webhook and the next controller read it.
 //!
-//! Each generation has an object of its own, so that one is always there while the next takes its place.
+//! Each generation has a separate object, so that one always exists while the next replaces it.
 
 use std::cmp::Ordering;
 
@@ -13,10 +13,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::{ToolSecurityProfile, ToolSecurityProfileSpec, names};
 
-/// How many generations of a profile are kept: as many as a Deployment keeps by default.
+/// Number of generations of a profile to keep: the default of a Deployment.
 pub const KEPT: usize = 10;
 
-/// A generation of a profile that was put in force.
+/// A generation of a profile that took effect.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Revision {
     /// The profile's uid, which distinguishes it from another profile of the same name.
@@ -40,13 +40,14 @@ impl Revision {
     /// Reads an object.
     ///
     /// # Errors
-    /// What is wrong with its data.
+    ///
+    /// If its data is invalid.
     pub fn read(object: &ControllerRevision) -> Result<Self, String> {
         let data = object.data.as_ref().ok_or("it has no data")?;
         serde_json::from_value(data.0.clone()).map_err(|error| error.to_string())
     }
 
-    /// As an object that belongs to a profile.
+    /// The revision as an object that belongs to a profile.
     pub fn object(&self, profile: &str, owner: Option<OwnerReference>) -> ControllerRevision {
         let labels = [(names::MANAGED_BY_LABEL, names::MANAGED_BY), (names::PROFILE_LABEL, profile)];
         ControllerRevision {
@@ -76,8 +77,8 @@ pub fn profile_of(object: &ControllerRevision) -> Option<&str> {
     object.metadata.labels.as_ref()?.get(names::PROFILE_LABEL).map(String::as_str)
 }
 
-/// Which of two objects of a profile is newer. A profile that is deleted and created again counts its generations from
-/// one, so the creation time of the object decides first.
+/// Compares two objects of a profile by age. A profile that is deleted and recreated counts its generations from one,
+/// so the creation time of the object decides first.
 pub fn by_age(one: &ControllerRevision, other: &ControllerRevision) -> Ordering {
     let key = |of: &ControllerRevision| (of.metadata.creation_timestamp.as_ref().map(|time| time.0), of.revision);
     key(one).cmp(&key(other))

@@ -1,4 +1,4 @@
-//! `spec.rollout` and `status.rollout`: how a profile gets from Audit to Deny, wave by wave.
+//! `spec.rollout` and `status.rollout`: promotion of namespaces from Audit to Deny in waves.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, Time};
 use kube::KubeSchema;
@@ -7,144 +7,149 @@ use serde::{Deserialize, Serialize};
 
 use crate::enforcement::Stage;
 
-/// How the controller takes namespaces to stricter stages. It promotes a namespace only if no pod and no workload in it
-/// violates the profile, and never makes one weaker.
+/// Automatic promotion of namespaces to stricter stages. The controller promotes a namespace only if no pod and no
+/// workload in it violates the profile. It never weakens the stage of a namespace.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Rollout {
-    /// The controller promotes no namespace while this is true.
+    /// Pauses the rollout: the controller promotes no namespaces while this is true. Default: false.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pause: bool,
-    /// What the controller does when an object in a namespace violates the profile.
+    /// Action on a violation in a namespace. Hold: the namespace keeps its stage, and the rollout continues with the
+    /// others. Stop: no namespace is promoted until the namespace complies. Default: Hold.
     #[serde(default)]
     pub on_violation: OnViolation,
-    /// What the controller does when the API server denies a pod of a workload during a soak time.
+    /// Action if the API server denies a pod of a workload during a soak time. Ignore: no action. `SoakAgain`: the soak
+    /// time starts again. Default: Ignore.
     #[serde(default, skip_serializing_if = "OnDenial::is_ignored")]
     pub on_denial: OnDenial,
-    /// The waves, one after the other.
+    /// Waves, in order. 1 to 16.
     #[schemars(length(min = 1, max = 16))]
     pub waves: Vec<Wave>,
 }
 
-/// What a rollout does when an object in a namespace violates the profile.
+/// Action on a violation in a namespace.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::Display, strum::IntoStaticStr,
 )]
 pub enum OnViolation {
-    /// That namespace stays where it is, and the others go on.
+    /// The namespace keeps its stage, and the rollout continues with the others.
     #[default]
     Hold,
-    /// No namespace is promoted until it complies.
+    /// No namespace is promoted until the namespace complies.
     Stop,
 }
 
-/// What a rollout does when the API server denies a pod of a workload, in a namespace in Deny, during a soak time.
+/// Action if the API server denies a pod of a workload during a soak time, in a namespace in stage Deny.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::Display, strum::IntoStaticStr,
 )]
 pub enum OnDenial {
-    /// Nothing.
+    /// No action.
     #[default]
     Ignore,
-    /// The soak time begins again: the next wave begins when a whole one has passed without a denial.
+    /// The soak time starts again: the next wave begins after a full soak time without a denial.
     SoakAgain,
 }
 
 impl OnDenial {
-    /// Whether the rollout goes on whatever is denied.
+    /// True if denials do not affect the rollout.
     pub fn is_ignored(&self) -> bool {
         *self == Self::Ignore
     }
 }
 
-/// Some of the selected namespaces, and the stage to which they go. Exactly one of names, selector and percent is set.
+/// A subset of the selected namespaces, and their target stage. Exactly one of names, selector and percent must be set.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[x_kube(validation = ("[has(self.names), has(self.selector), has(self.percent)].filter(x, x).size() == 1",
     "exactly one of names, selector and percent must be set"))]
 pub struct Wave {
-    /// The stage to which its namespaces go; those at a stricter one stay there.
+    /// Target stage of the namespaces. Namespaces with a stricter stage keep it. Default: Deny.
     #[serde(default)]
     pub stage: Stage,
-    /// The namespaces with these names.
+    /// Namespaces with these names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(
         length(min = 1, max = 256),
         inner(length(min = 1, max = 63), regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))
     )]
     pub names: Option<Vec<String>>,
-    /// The namespaces with these labels.
+    /// Namespaces with these labels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selector: Option<LabelSelector>,
-    /// About so many of a hundred namespaces. Which ones depends on their names alone: those of 10 percent are among
-    /// those of 50.
+    /// Approximate percentage of namespaces, chosen by a stable hash of their names; larger percentages include smaller
+    /// ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 100))]
     pub percent: Option<i32>,
-    /// How many seconds pass after the last namespace of the wave was promoted or held, before the next wave begins.
+    /// Soak time in seconds between the last promotion or hold of a namespace in this wave and the start of the next
+    /// wave. Default: 0, maximum: 31536000 (one year).
     #[serde(default)]
     #[schemars(range(min = 0, max = 31_536_000))]
     pub soak_seconds: i64,
 }
 
-/// How the annotation of a namespace begins that the controller holds because something in it violates the profile
-/// ([`crate::names::rollout_annotation`]). With another beginning, somebody else holds it.
+/// The prefix of the annotation of a namespace that the controller holds because of violations
+/// ([`crate::names::rollout_annotation`]). With another prefix, the namespace is held manually.
 pub const HELD_BY_VIOLATIONS: &str = "Violations: ";
 
-/// How far a rollout is.
+/// Progress of a rollout.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RolloutStatus {
-    /// Promoting: namespaces of the wave are judged and promoted. Soaking: the wave's soak time passes. Paused: spec.rollout
-    /// says so. Stopped: a namespace violates the profile, and onViolation is Stop; or a pod was denied during the soak
-    /// time, and onDenial is `SoakAgain`. Failed: the controller cannot judge or
-    /// promote namespaces, and tries again. Complete: all waves are over; namespaces that come later are promoted, too.
+    /// Phase of the rollout. Promoting: namespaces of the wave are evaluated and promoted. Soaking: the soak time of
+    /// the wave is running. Paused: spec.rollout.pause is true. Stopped: a namespace violates the profile and
+    /// onViolation is Stop, or a pod was denied during the soak time and onDenial is `SoakAgain`. Failed: the
+    /// controller cannot evaluate or promote namespaces, and will retry. Complete: all waves are complete; namespaces
+    /// that are added later are also promoted.
     pub phase: RolloutPhase,
-    /// The number of the wave, from 1.
+    /// Number of the current wave, from 1.
     pub wave: i32,
-    /// How many waves there are.
+    /// Total number of waves.
     pub waves: i32,
-    /// What the waves were when this one began. Other waves begin at the first.
+    /// Hash of the waves at the start of the current wave. If the waves change, the rollout starts again at the first
+    /// wave.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = 64))]
     pub plan: String,
-    /// When the wave's soak time began, by the clock of an API server.
+    /// Start of the soak time of the wave, by the clock of an API server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64))]
     pub soak_started: Option<Time>,
-    /// Namespaces at the stage to which all waves together take them.
+    /// Namespaces that have reached the target stage of all waves.
     pub promoted: i64,
-    /// Namespaces whose turn is yet to come.
+    /// Namespaces that are not yet promoted.
     pub pending: i64,
-    /// Namespaces that stay where they are. Their annotation rollout.toolsecurity.dev/PROFILE says why.
+    /// Namespaces that are held at their stage. Their annotation rollout.toolsecurity.dev/PROFILE has the reason.
     pub held: i64,
-    /// The first ten of them by name, and why.
+    /// First ten held namespaces by name, with the reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 10))]
     pub held_namespaces: Vec<HeldNamespace>,
-    /// What is under way, or what is wrong.
+    /// Current activity, or the error.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = 1024))]
     pub message: String,
 }
 
-/// What a rollout does.
+/// Phase of a rollout.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::Display, strum::IntoStaticStr,
 )]
 pub enum RolloutPhase {
-    /// It judges and promotes namespaces.
+    /// It evaluates and promotes namespaces.
     #[default]
     Promoting,
-    /// It waits until the soak time is over.
+    /// It waits for the end of the soak time.
     Soaking,
-    /// Its profile says that it is paused.
+    /// `spec.rollout.pause` is true.
     Paused,
     /// A namespace violates the profile, or a pod was denied during the soak time.
     Stopped,
-    /// It could not judge or promote namespaces.
+    /// It could not evaluate or promote namespaces.
     Failed,
-    /// All waves are over.
+    /// All waves are complete.
     Complete,
 }
 
@@ -154,12 +159,12 @@ impl RolloutPhase {
         [Self::Promoting, Self::Soaking, Self::Paused, Self::Stopped, Self::Failed, Self::Complete];
 }
 
-/// A namespace that a rollout leaves where it is.
+/// A namespace that a rollout holds at its stage.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HeldNamespace {
-    /// Its name.
+    /// Name of the namespace.
     pub name: String,
-    /// Why.
+    /// Reason.
     pub message: String,
 }

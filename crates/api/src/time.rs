@@ -1,25 +1,25 @@
-//! The schema of times that users write. `format: date-time` accepts more than a controller can read: the year 9999 with an
-//! offset, more than nine digits of a fraction, offsets beyond a day, and any text behind a second `T`.
+//! The schema of times in specs. `format: date-time` accepts times that a controller cannot read: the year 9999 with an
+//! offset, more than nine fractional digits, offsets of more than a day, and any string after a second `T`.
 
 use schemars::{Schema, SchemaGenerator, json_schema};
 
-/// The longest time, in characters.
+/// Maximum length of a time, in characters.
 pub(crate) const LONGEST: i64 = 64;
 
-/// A time that each reader of it can represent, but for 29 February: RFC 3339 with at most nine digits of a fraction, of
-/// the years 1970 to 9998. RE2 and Rust read it alike.
+/// Times that all readers can represent, except for 29 February: RFC 3339 with at most nine fractional digits, years
+/// 1970 to 9998. RE2 and Rust interpret it in the same way.
 pub(crate) const PATTERN: &str = r"^(19[7-9][0-9]|[2-8][0-9]{3}|9[0-8][0-9]{2}|99[0-8][0-9]|999[0-8])-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|[12][0-9]))[Tt]([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.][0-9]{1,9})?([Zz]|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$";
 
-/// CEL of type bool: whether the text is in a leap year, or not on 29 February.
+/// CEL expression that is true if the time is in a leap year or not on 29 February.
 const LEAP: &str = "self.substring(4, 10) != '-02-29' || (int(self.substring(0, 4)) % 4 == 0 \
                     && (int(self.substring(0, 4)) % 100 != 0 || int(self.substring(0, 4)) % 400 == 0))";
 
-/// The API server's message about a text that is not such a time.
-const MESSAGE: &str = "write a time such as 2027-01-31T00:00:00Z: of the years 1970 to 9998, with at most nine digits of a \
-                       fraction, and with Z or an offset such as +02:00 at the end";
+/// Message of the API server for an invalid time.
+const MESSAGE: &str = "must be a time such as 2027-01-31T00:00:00Z: years 1970 to 9998, at most nine fractional digits, \
+                       and Z or an offset such as +02:00 at the end";
 
-/// The schema of a time that users write. It has no format, because rules see a text with that format as a time, and then
-/// cannot say what is wrong with the text.
+/// The schema of a time in a spec. It has no format, because CEL rules get a string with that format as a timestamp and
+/// cannot report its error.
 pub(crate) fn written(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "string",

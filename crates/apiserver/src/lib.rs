@@ -1,4 +1,4 @@
-//! kube-apiserver, offline: how it decodes and validates objects that a client sends ([`objects`]), how it judges
+//! kube-apiserver, offline: how it decodes and validates objects that a client sends ([`objects`]), how it evaluates
 //! definitions and policies ([`create`]), and how it admits requests to a cluster that has them ([`admission`]), in
 //! each supported minor.
 //!
@@ -10,10 +10,10 @@
 //!
 //! Each module uses only modules before it:
 //!
-//! 1. How mistakes read, and the checks of names and metadata: `validation`.
-//! 2. What a server makes of an object: `objects`.
-//! 3. What it says of definitions and policies: `create`.
-//! 4. What it answers to a request: `admission`.
+//! 1. The texts of errors, and the checks of names and metadata: `validation`.
+//! 2. The decoding, completion and validation of objects: `objects`.
+//! 3. The validation of CRDs and policies: `create`.
+//! 4. The admission of requests: `admission`.
 
 pub mod admission;
 pub mod create;

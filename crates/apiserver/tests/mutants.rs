@@ -1,66 +1,15 @@
 //! What the API server's own code says of objects with one change each (`tests/oracle/mutants`), compared with what this
 //! crate says: why one cannot be decoded, what is wrong with it, and what is warned of.
-#![allow(clippy::unwrap_used, reason = "all of this is tests")]
+#![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "all of this is tests")]
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fs,
-    io::Read,
-    path::Path,
-};
+mod oracle;
 
-use flate2::read::GzDecoder;
+use std::collections::{BTreeMap, BTreeSet};
+
+use oracle::{changed, golden, id, lines};
 use palisade_apiserver::objects::{Kinds, Received, Refused, Sent, Surroundings, is_validated};
 use palisade_cel::Minor;
 use serde_json::{Value, json};
-
-fn lines(minor: Minor) -> Vec<Value> {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../tests/oracle/mutants/golden")
-        .join(format!("{minor}.jsonl.gz"));
-    let mut text = String::new();
-    GzDecoder::new(fs::File::open(&file).unwrap()).read_to_string(&mut text).unwrap();
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-}
-
-fn id(line: &Value) -> &str {
-    line["id"].as_str().unwrap()
-}
-
-/// The lines of a minor: those of 1.36, and in their place those that differ, which are marked.
-fn golden(minor: Minor) -> Vec<(Value, bool)> {
-    let mut all: Vec<_> = lines(Minor::V1_36).into_iter().map(|line| (line, minor == Minor::V1_36)).collect();
-    if minor == Minor::V1_36 {
-        return all;
-    }
-    let places: BTreeMap<String, usize> =
-        all.iter().enumerate().map(|(i, (line, _))| (id(line).to_owned(), i)).collect();
-    for line in lines(minor) {
-        match places.get(id(&line)) {
-            Some(at) => all[*at] = (line, true),
-            None => all.push((line, true)),
-        }
-    }
-    all.retain(|(line, _)| line["absent"] != true);
-    all
-}
-
-/// The object with the change of a line.
-fn changed(base: &Value, line: &Value) -> Value {
-    let mut object = base.clone();
-    let Some(at) = line["at"].as_str() else { return object };
-    let (parent, key) = at.rsplit_once('/').unwrap();
-    let key = key.replace("~1", "/").replace("~0", "~");
-    let to = line.get("to").cloned().unwrap_or_default();
-    match object.pointer_mut(parent).unwrap() {
-        Value::Object(fields) if line["gone"] == true => drop(fields.remove(&key)),
-        Value::Object(fields) => drop(fields.insert(key, to)),
-        Value::Array(list) if key == "-" => list.push(to),
-        Value::Array(list) => list[key.parse::<usize>().unwrap()] = to,
-        other => panic!("{at}: {other}"),
-    }
-    object
-}
 
 /// Until 1.33 the server shows structs as Go writes them, with addresses of its memory: what is before and after is
 /// compared.
@@ -178,7 +127,7 @@ fn compare(minor: Minor) {
     let mut bases = BTreeMap::new();
     let (mut valid, mut invalid, mut undecodable, mut hit) = (0, 0, 0, BTreeSet::new());
     let mut failures = Vec::new();
-    for (i, (line, own)) in golden(minor).iter().enumerate() {
+    for (i, (line, own)) in golden("mutants", minor).iter().enumerate() {
         let base = id(line).splitn(3, '/').take(2).collect::<Vec<_>>().join("/");
         if !line["sent"].is_null() {
             bases.insert(base.clone(), line["sent"].clone());
@@ -238,7 +187,7 @@ fn validation_matches_kubernetes_1_37() {
 fn every_validated_kind_has_golden_objects() {
     let kinds = Kinds::builtin(Minor::V1_36);
     let mut seen = BTreeSet::new();
-    for line in lines(Minor::V1_36).iter().filter(|line| !line["sent"].is_null()) {
+    for line in lines("mutants", Minor::V1_36).iter().filter(|line| !line["sent"].is_null()) {
         let text = |key: &str| line["sent"][key].as_str().unwrap();
         let resource = kinds.by_kind(text("apiVersion"), text("kind")).unwrap();
         seen.insert((resource.group.clone(), resource.plural.clone()));

@@ -139,7 +139,12 @@ fn prepared_objects_match_the_api_server() {
         for line in golden(minor) {
             let kind = format!("{} {}", line["sent"]["apiVersion"], line["sent"]["kind"]);
             if line["sent"]["kind"] == "CustomResourceDefinition" {
-                kinds.add_crd(&line["sent"]).unwrap();
+                let mut definition = line["sent"].clone();
+                for version in definition["spec"]["versions"].as_array_mut().unwrap() {
+                    // Here the oracle validates by the schema alone; `customs.rs` compares what the strategy adds.
+                    version.as_object_mut().unwrap().remove("subresources");
+                }
+                kinds.add_crd(&definition).unwrap();
                 continue;
             }
             let differences = compare(&kinds, &line);

@@ -313,7 +313,10 @@ fn pod_security_has_no_verdict_without_a_judge() {
         ),
     ] {
         let why = unjudged(&create(&with(&labels), &bad)).to_owned();
-        assert!(why.starts_with(&format!("admission plugin PodSecurity, {standard}: nobody here judges")), "{why}");
+        assert!(
+            why.starts_with(&format!("admission plugin PodSecurity, {standard}: no evaluator of the Pod Security")),
+            "{why}"
+        );
     }
     // Nothing is asked of the pods.
     for labels in [json!({}), json!({"pod-security.kubernetes.io/enforce": "privileged"})] {

@@ -44,7 +44,7 @@ impl fmt::Display for Position {
 /// A parsed expression.
 #[derive(Clone, Debug)]
 pub struct Ast {
-    /// What the whole expression is.
+    /// The root of the tree.
     pub root: Node,
     /// The position that cel-go reports for each node, by [`NodeId`].
     pub positions: Vec<Position>,
@@ -72,7 +72,7 @@ impl PartialEq for Node {
     }
 }
 
-/// What a node is.
+/// The content of a node.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Expr {
     /// A scalar constant.
@@ -81,7 +81,7 @@ pub enum Expr {
     Ident(Arc<str>),
     /// `operand.field`, or `has(operand.field)` if `test`.
     Select {
-        /// What the field is selected from.
+        /// The operand of the selection.
         operand: Box<Node>,
         /// The field as it is written, not unescaped.
         field: Arc<str>,
@@ -113,7 +113,7 @@ pub enum Expr {
         /// The fields.
         fields: Vec<FieldInit>,
     },
-    /// What a macro like `all` becomes.
+    /// The expansion of a macro such as `all`.
     Comprehension(Box<Comprehension>),
 }
 

@@ -12,7 +12,7 @@ impl Environment {
     /// Parses and checks an expression, but does not evaluate constants yet.
     ///
     /// # Errors
-    /// The mistakes in it, by position.
+    /// The errors in it, by position.
     pub fn check(&self, source: &str) -> Result<Checked, Vec<Issue>> {
         check::check(parse::parse(source, self.syntax())?, self)
     }
@@ -20,7 +20,7 @@ impl Environment {
     /// Parses and checks an expression, and makes a program of it: all steps of the API server before evaluation.
     ///
     /// # Errors
-    /// The mistakes in it, by position.
+    /// The errors in it, by position.
     pub fn compile(&self, source: &str, result: ResultType) -> Result<Program, Vec<Issue>> {
         let checked = self.check(source)?;
         if let Some(issue) = result.refuses(checked.output_type()) {

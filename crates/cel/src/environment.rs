@@ -15,7 +15,7 @@ use crate::{
 
 pub use crate::names::RESERVED;
 
-/// Which of the API server's two environments.
+/// One of the API server's two environments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Mode {
     /// For expressions that are created or changed: what the minor before the server's has as well, so that a server
@@ -28,7 +28,7 @@ pub enum Mode {
 /// The fields of a struct, by their names as expressions write them.
 pub type Fields = BTreeMap<Arc<str>, Type>;
 
-/// What an expression may use.
+/// The variables, types and functions that an expression may use.
 #[derive(Clone, Debug)]
 pub struct Environment {
     minor: Minor,
@@ -38,12 +38,12 @@ pub struct Environment {
     pub(crate) functions: Arc<BTreeMap<&'static str, Vec<&'static Overload>>>,
     variables: BTreeMap<Arc<str>, Type>,
     structs: BTreeMap<Arc<str>, Arc<Fields>>,
-    /// What declared names with dots in them begin with.
+    /// The prefixes of declared names with dots.
     pub(crate) namespaces: BTreeSet<Arc<str>>,
     watches: bool,
 }
 
-/// What a name means.
+/// The meaning of a name.
 #[derive(Clone, Debug)]
 pub(crate) enum Lookup {
     /// A variable, its full name and type.
@@ -140,7 +140,7 @@ impl Environment {
         self.minor
     }
 
-    /// What the parser is to accept.
+    /// The syntax that the parser accepts.
     pub fn syntax(&self) -> Syntax {
         Syntax {
             two_variables: self.level >= 32,
@@ -185,7 +185,7 @@ impl Environment {
         self.structs.iter().map(|(name, fields)| (&**name, &**fields))
     }
 
-    /// What a global name means.
+    /// The meaning of a global name.
     pub(crate) fn lookup(&self, name: &str) -> Option<Lookup> {
         match self.variables.get_key_value(name) {
             Some((name, of)) => Some(Lookup::Variable(Arc::clone(name), of.clone())),
@@ -193,7 +193,7 @@ impl Environment {
         }
     }
 
-    /// What a name means before a brace.
+    /// The meaning of a name before a brace.
     pub(crate) fn lookup_message(&self, name: &str) -> Option<Lookup> {
         // cel-go 0.29 looks for types only.
         if self.locals_shadow() { self.lookup_type(name) } else { self.lookup(name) }

@@ -1,10 +1,10 @@
-//! Mistakes in an expression, before it is evaluated.
+//! Errors in an expression, before it is evaluated.
 
 use std::fmt;
 
 use crate::ast::Position;
 
-/// What kind of mistake it is.
+/// The kind of an error.
 ///
 /// The kinds of the type checker are those of cel-go `checker/errors.go`, in its order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -35,15 +35,15 @@ pub enum IssueKind {
     UndefinedField,
     /// A variable, type or function that is not declared.
     UndeclaredReference,
-    /// A selection from a type whose fields nobody declared.
+    /// A selection from a type without declared fields.
     FailedResolution,
-    /// A literal argument that its function refuses (`duration('x')`).
+    /// A literal argument that its function rejects (`duration('x')`).
     InvalidLiteral,
     /// The result is of another type than its use demands.
     ResultType,
     /// A constant part of the expression fails when it is evaluated ahead of time.
     Fold,
-    /// Something that this crate cannot judge. It is never a "yes".
+    /// Something that this crate cannot evaluate. It is never a "yes".
     Unsupported,
 }
 
@@ -73,16 +73,16 @@ impl IssueKind {
     }
 }
 
-/// One mistake in an expression.
+/// One error in an expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Issue {
-    /// What kind.
+    /// The kind.
     pub kind: IssueKind,
     /// Where cel-go reports it.
     pub position: Position,
     /// cel-go's message; the texts of syntax errors may differ.
     pub message: String,
-    /// What the author may do about it.
+    /// A suggestion for the author.
     pub help: Option<String>,
 }
 

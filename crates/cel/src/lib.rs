@@ -20,20 +20,20 @@
 //! assert_eq!(issues[0].message, "must evaluate to bool but got dyn");
 //! ```
 //!
-//! Verdicts, types, places of mistakes, results and costs are compared with those of the API server's own code
-//! (`tests/oracle`), for each [`Minor`]. What this crate cannot judge is an issue of the kind
+//! Verdicts, types, places of errors, results and costs are compared with those of the API server's own code
+//! (`tests/oracle`), for each [`Minor`]. An expression that this crate cannot evaluate gives an issue of the kind
 //! [`IssueKind::Unsupported`], never a "yes".
 //!
 //! This crate is pure: no I/O, no clock, no environment of the process.
 //!
 //! Each module uses only modules before it:
 //!
-//! 1. What texts are about: `stack`, `minor`, `ast`, `issue`, `types`, `names`, `structural`.
-//! 2. Texts: `parse`, `format`, `mutate`.
-//! 3. What is computed, and with which functions: `library`, `value`, `authorizer`, `functions`.
-//! 4. What an expression may use, and whether it does: `environment`, `mutation`, `check`.
-//! 5. What it comes to, and what it costs: `eval`, `compile`, `estimate`.
-//! 6. The types of what policies see: `schema`.
+//! 1. Basic definitions: `stack`, `minor`, `ast`, `issue`, `types`, `names`, `structural`.
+//! 2. Source text: `parse`, `format`, `mutate`.
+//! 3. Values and functions: `library`, `value`, `authorizer`, `functions`.
+//! 4. Environments and type checks: `environment`, `mutation`, `check`.
+//! 5. Evaluation and cost: `eval`, `compile`, `estimate`.
+//! 6. Types of the variables of policies: `schema`.
 
 pub mod ast;
 pub mod authorizer;
@@ -61,7 +61,12 @@ pub use ast::Position;
 pub use check::ResultType;
 pub use environment::{Environment, Mode};
 pub use issue::{Issue, IssueKind};
-pub use library::{quantity::Quantity, re2::Regex};
+pub use library::{
+    double::{to_fixed as float_digits, to_string as float_text},
+    quantity::Quantity,
+    re2::Regex,
+    strfmt,
+};
 pub use minor::{Minor, NotAMinor};
 pub use schema::Admission;
 pub use stack::with_stack;

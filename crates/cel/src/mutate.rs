@@ -1,6 +1,6 @@
-//! Mutants of an expression: copies with one small mistake each, to find out whether tests would notice it.
+//! Mutants of an expression: copies with one small error each, to find out whether tests would notice it.
 //!
-//! They are edits of the text, so that reports can show an author the mistake. Some do not compile, as
+//! They are edits of the text, so that reports can show an author the error. Some do not compile, as
 //! [`Environment::compile`](crate::Environment::compile) shows; some mean the same as the original, which no program
 //! can decide.
 
@@ -18,7 +18,7 @@ pub struct Mutant {
     pub position: Position,
     /// The bytes that are replaced.
     pub range: Range<usize>,
-    /// What they are replaced with.
+    /// The replacement for these bytes.
     pub replacement: String,
     /// The edit in words.
     pub description: String,
@@ -175,7 +175,7 @@ impl Maker<'_> {
         }
     }
 
-    /// What is in the brackets of an operand.
+    /// Mutates the expressions in the brackets of an operand.
     fn brackets(&mut self, range: Range<usize>) {
         let mut index = range.start;
         while index < range.end {

@@ -28,7 +28,7 @@ pub const RESERVED: &[&str] = &[
     "while",
 ];
 
-/// What is written for what no identifier can have.
+/// The escape sequences for text that is not allowed in an identifier.
 const ESCAPES: &[(&str, &str)] = &[("__", "__underscores__"), (".", "__dot__"), ("-", "__dash__"), ("/", "__slash__")];
 
 /// The identifier for a field's name, if it can have one: letters, digits, `_`, `.`, `-` and `/`, no digit first.

@@ -1,8 +1,8 @@
 //! Room for recursion.
 
-/// What one level of any recursion over a syntax tree needs at most, with a wide margin, in bytes.
+/// The maximum size of one level of any recursion over a syntax tree, with a wide margin, in bytes.
 const RED_ZONE: usize = 128 * 1024;
-/// What is added when less is left, in bytes.
+/// The size of a new stack, in bytes. It is allocated if less than the red zone is left.
 const GROWTH: usize = 1024 * 1024;
 
 /// Runs one level of a recursion over a syntax tree, on a new stack if this one is nearly used up.

@@ -7,7 +7,7 @@ use std::{fmt, sync::Arc};
 pub enum Type {
     /// Known at run time only.
     Dyn,
-    /// What an expression with an error has.
+    /// The type of an expression with an error.
     Error,
     /// `null_type`.
     Null,
@@ -65,8 +65,8 @@ impl Type {
 }
 
 impl Type {
-    /// What the API server has where it knows a field and no type of it: a type without a name, which nothing but a
-    /// dynamic value is assignable to, and which no expression that it accepts has in it.
+    /// The type for a field that the API server knows without its type. It has no name, only dynamic values are
+    /// assignable to it, and it occurs in no expression that the API server accepts.
     pub(crate) fn missing() -> Self {
         Self::Object("".into())
     }

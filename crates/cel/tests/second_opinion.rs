@@ -23,7 +23,7 @@ use palisade_cel::{
 };
 use serde_json::{Value as Json, json};
 
-/// What the crate `cel` is known to get wrong, by a part of the source.
+/// Known errors of the crate `cel`, by a part of the source.
 const KNOWN: &[(&str, &str)] = &[
     ("matches(", "its regular expressions are not RE2"),
     ("string(", "doubles are not written as Go writes them"),

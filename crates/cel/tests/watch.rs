@@ -1,4 +1,4 @@
-//! What the parts of an expression came to.
+//! The outcomes of the parts of an expression.
 #![allow(clippy::unwrap_used, reason = "a test that cannot set itself up may panic")]
 
 use palisade_cel::{

@@ -2,8 +2,8 @@
 //!
 //! The time that the API server needs for a loop in CEL grows with the square of its length: to count the cost of each
 //! step, it searches all values that earlier steps have left (`refValStack` in cel-go `interpreter/runtimecost.go`). So
-//! one request can take three seconds and more within CEL's own limits. Therefore every loop stands behind a bound that
-//! costs one comparison, and a pod over a bound is denied and not judged further (ADR 23).
+//! one request can take three seconds and more within CEL's own limits. Therefore every loop is preceded by a bound
+//! that costs one comparison, and a pod over a bound is denied without further evaluation (ADR 23).
 
 use serde_json::Value as Json;
 
@@ -12,24 +12,24 @@ use crate::{
     defaults::{CONTAINER_LISTS, field, select},
 };
 
-/// The bound of a list or text of a pod.
+/// The bound of a list or string of a pod.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Bound {
-    /// The list or text. [`Field::Container`] with an empty path means all containers together; the same for volumes
+    /// The list or string. [`Field::Container`] with an empty path means all containers together; the same for volumes
     /// and annotations.
     pub of: Field,
-    /// The most elements, or characters of a text.
+    /// The most elements, or characters of a string.
     pub most: usize,
-    /// What is counted.
+    /// The unit of the bound.
     pub counted: Counted,
 }
 
-/// What a bound counts.
+/// The unit of a bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counted {
     /// The elements of a list or of a map.
     Elements,
-    /// The characters of a text.
+    /// The characters of a string.
     Characters,
 }
 
@@ -41,8 +41,8 @@ const fn text(of: Field, most: usize) -> Bound {
     Bound { of, most, counted: Counted::Characters }
 }
 
-/// Every list of a pod, except those in lists other than containers and volumes, and the texts that checks take apart.
-/// The bounds are far above what real pods have: they stop whoever wants to keep the API server busy.
+/// Every list of a pod, except those in lists other than containers and volumes, and the strings that checks parse.
+/// The bounds are far above the sizes of real pods: they prevent attacks that keep the API server busy.
 pub static BOUNDS: &[Bound] = &[
     // First the lists that contain the others.
     list(Field::Container(""), 128),
@@ -194,12 +194,12 @@ pub fn hold(bounds: &[&Bound], names: &Names<'_>) -> String {
     if terms.is_empty() { "true".to_owned() } else { terms.join(" && ") }
 }
 
-/// CEL of type list(string): the messages for what is over its bound.
+/// CEL of type list(string): the messages for lists and strings over their bounds.
 pub fn says(bounds: &[&Bound], names: &Names<'_>) -> String {
     let over = |bound: &Bound| format!("{} > {}", bound.size(names), bound.most);
     let text = |bound: &Bound| {
         format!(
-            "{} has ' + string({}) + ' {}, at most {} are judged'",
+            "{} has ' + string({}) + ' {}, at most {} are allowed'",
             bound.name(),
             bound.size(names),
             bound.unit(),

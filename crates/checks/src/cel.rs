@@ -31,7 +31,7 @@ pub fn list<S: AsRef<str>>(texts: impl IntoIterator<Item = S>) -> String {
 /// A CEL literal of the value. The elements of one list or map must be of one type (`HomogeneousAggregateLiterals` in
 /// apiserver `pkg/cel/environment/base.go`), so elements of different types become dynamic.
 pub fn literal(value: &Json) -> String {
-    /// Equal only for values that surely have one type.
+    /// Equal only for values that certainly have one type.
     fn kind(value: &Json) -> Option<u8> {
         match value {
             Json::Bool(_) => Some(0),

@@ -1,4 +1,4 @@
-//! What a check is.
+//! The definition of a check.
 
 use serde_json::Value as Json;
 
@@ -12,7 +12,7 @@ pub struct Check {
     /// The id that messages, exceptions and documentation use. Where a Pod Security Standards check
     /// restricts the same field, this is the name that standard's messages use.
     pub id: &'static str,
-    /// One line for people.
+    /// The title, one line.
     pub title: &'static str,
     /// The settings in a profile that it reads, below `spec`; first the one that turns it on.
     pub settings: &'static [&'static str],
@@ -24,14 +24,14 @@ pub struct Check {
     pub fields: &'static [Field],
     /// Its fixtures, as YAML (see [`crate::fixture`]).
     pub fixtures: &'static str,
-    /// The rule that the settings demand; `None` if they allow everything.
+    /// The rule for the settings; `None` if they allow everything.
     pub compile: fn(&Settings, &mut Lowering<'_>) -> Option<Rule>,
-    /// The defaults that the settings demand for unset fields. A pod with them complies.
+    /// The defaults that the settings require for unset fields. A pod with them complies.
     pub defaults: fn(&Settings, &Declared) -> Vec<FieldDefault>,
     /// Changes a pod so that it complies. The pod has passed through the checks before this one.
     pub comply: fn(&Settings, &Values, &mut Json),
     /// Changes a compliant pod so that it violates this check, and still passes the API server's own validation.
-    /// Returns false, and leaves the pod alone, if the settings allow everything.
+    /// Returns false, and does not change the pod, if the settings allow everything.
     pub violate: fn(&Settings, &Values, &mut Json) -> bool,
 }
 
@@ -55,11 +55,11 @@ pub enum Field {
     Container(&'static str),
     /// Below each of `spec.volumes[*]`.
     Volume(&'static str),
-    /// Annotations of the pod whose keys begin so.
+    /// Annotations of the pod with this prefix of the key.
     Annotation(&'static str),
 }
 
-/// How to find violations of a check in a pod.
+/// The CEL that finds violations of a check in a pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rule {
     /// Helper variables: name and expression. Names are unique over the catalogue.
@@ -71,18 +71,18 @@ pub struct Rule {
 /// One way to violate a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// The part of the pod that it looks at.
+    /// The part of the pod that it evaluates.
     pub over: Over,
-    /// CEL of type bool: true where it is violated.
+    /// CEL of type bool: true if it is violated.
     pub violated: String,
     /// CEL of type string: what was found and what is allowed. May use what `violated` uses.
     pub says: String,
-    /// Cheap CEL of type bool that is true only where it is not violated: for the fast path, where that cannot be
-    /// derived from `violated`.
+    /// Cheap CEL of type bool that is true only if it is not violated: for the fast path, if that cannot be derived
+    /// from `violated`.
     pub complies: Option<String>,
 }
 
-/// The part of a pod that a finding looks at, and the variable for it in its expressions.
+/// The part of a pod that a finding evaluates, and the variable for it in its expressions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Over {
     /// The pod: `variables.spec`, `variables.podSecurityContext`.
@@ -108,7 +108,7 @@ impl Finding {
         Self { over, violated: violated.into(), says: says.into(), complies: None }
     }
 
-    /// The same, with a cheap expression for the fast path that is true only where it is not violated.
+    /// The same, with a cheap expression for the fast path that is true only if it is not violated.
     #[must_use]
     pub fn complies(self, complies: impl Into<String>) -> Self {
         Self { complies: Some(complies.into()), ..self }

@@ -1,27 +1,27 @@
-//! Mistakes in a profile, and their places.
+//! Errors in a profile, with their fields.
 
 use std::fmt;
 
-/// A mistake in a profile: its place, what is wrong, and what to do about it.
+/// An error in a profile: its field, a message, and advice.
 ///
-/// Mistakes are collected: one pass over a profile reports all of them.
+/// Errors are collected: one pass over a profile reports all of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
     /// The field, as `kubectl explain` names it: `spec.users.runAsUser.ranges[0].min`.
     pub path: String,
-    /// What is wrong, with the offending value.
+    /// The message, with the invalid value.
     pub message: String,
-    /// What to do about it, if there is advice.
+    /// Advice, if there is any.
     pub help: Option<String>,
 }
 
 impl Diagnostic {
-    /// A diagnostic without help.
+    /// A diagnostic without advice.
     pub fn new(path: impl Into<String>, message: impl Into<String>) -> Self {
         Self { path: path.into(), message: message.into(), help: None }
     }
 
-    /// Adds what to do about it.
+    /// Adds advice.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());

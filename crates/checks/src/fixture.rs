@@ -1,4 +1,4 @@
-//! Fixtures: pods that a check must pass or refuse, in a YAML file beside the check.
+//! Fixtures: pods that a check must pass or reject, in a YAML file beside the check.
 //!
 //! A file is a list of fixtures. The pod of a fixture is the [minimal pod](crate::pod::minimal) with the fixture's
 //! `pod` merged into it. A fixture names the settings it needs; all other settings allow everything, so that a pod that
@@ -25,7 +25,7 @@ use crate::{Level, ParameterName, ParameterType, Resolved, Settings, Values, pod
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fixture {
-    /// What the fixture shows, in words.
+    /// A description of the fixture.
     pub name: String,
     /// The settings under test.
     pub settings: Settings,

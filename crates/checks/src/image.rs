@@ -79,15 +79,16 @@ pub fn completed(image: &str) -> String {
     }
 }
 
-/// What a completed reference looks like: host, path, and perhaps a tag and a digest. RE2 and Rust read it alike.
+/// The pattern of a completed reference: host, path, and optionally a tag and a digest. It has the same meaning in RE2
+/// and Rust.
 pub(crate) const COMPLETE: &str = "^(?:[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?(?:[.][a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?)*\
                                    |\\[[a-fA-F0-9:]+\\])(?::[0-9]+)?\
                                    (?:/[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*)+\
                                    (?::[a-zA-Z0-9_][a-zA-Z0-9_.-]{0,127})?\
                                    (?:@(?:sha256:[a-f0-9]{64}|sha384:[a-f0-9]{96}|sha512:[a-f0-9]{128}))?$";
 
-/// The id of an image: not a name, but the digest of what is on a node already, from whatever registry it came. As a name
-/// it would be one of docker.io/library. RE2 and Rust read it alike.
+/// The id of an image: not a name, but the digest of what is on a node already, from whatever registry it came. As a
+/// name it would be one of docker.io/library. RE2 and Rust read it alike.
 ///
 /// - 64 hexadecimal digits. Docker takes them for an id. `ParseNormalizedNamed`, by which the kubelet reads references,
 ///   rejects them ("cannot specify 64-byte hexadecimal strings").
@@ -103,8 +104,8 @@ pub(crate) const ID: &str = "^(?:[a-fA-F0-9]{64}|(?:sha256|sha384|sha512|blake3)
 static COMPLETE_REGEX: LazyLock<Regex> = LazyLock::new(|| Regex::new(COMPLETE).expect("a constant"));
 static ID_REGEX: LazyLock<Regex> = LazyLock::new(|| Regex::new(ID).expect("a constant"));
 
-/// Whether a reference is the id of an image, which no registry and no prefix of names covers: 64 hexadecimal digits, or
-/// the name of a digest's algorithm with a colon and no slash behind it.
+/// Whether a reference is the id of an image, which no registry and no prefix of names covers: 64 hexadecimal digits,
+/// or the name of a digest's algorithm with a colon and no slash behind it.
 pub fn is_id(image: &str) -> bool {
     ID_REGEX.is_match(image)
 }

@@ -1,19 +1,18 @@
 //! The catalogue of pod security checks.
 //!
 //! One check is one file under [`catalogue`], with its fixtures in a YAML file beside it: its origin in
-//! PodSecurityPolicy and the Pod Security Standards, the settings an admin writes in a profile, the CEL
-//! that finds violations, the message a tenant reads, and a pod that complies. Everything else (the
-//! compiler, the gate, the generated documentation, the tests against a real API server) is
-//! derived from these.
+//! PodSecurityPolicy and the Pod Security Standards, the settings in a profile, the CEL that finds violations,
+//! the message for the tenant, and a pod that complies. Everything else (the compiler, the gate, the generated
+//! documentation, the tests against a real API server) is derived from these.
 //!
 //! This crate is pure: no I/O, no clock, no environment.
 //!
 //! Each module uses only modules before it:
 //!
-//! 1. Values that are constants or parameters, and mistakes in them: `diagnostic`, `reference`, `value`, `meaning`.
-//! 2. What becomes of them in CEL: `cel`, `lower`, `image`.
-//! 3. What an admin writes: `settings`.
-//! 4. What a check is: `defaults`, `check`, `fixture`.
+//! 1. Values that are constants or parameters, and errors in them: `diagnostic`, `reference`, `value`, `meaning`.
+//! 2. Their translation to CEL: `cel`, `lower`, `image`.
+//! 3. The settings of a profile: `settings`.
+//! 4. The definition of a check: `defaults`, `check`, `fixture`.
 //! 5. The checks: `shared`, `catalogue`.
 //! 6. Tables over all checks and fields: `bounds`, `updates`, `coverage`.
 

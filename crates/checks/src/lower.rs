@@ -10,7 +10,7 @@ use crate::{
     value::whole_reference,
 };
 
-/// Turns settings into CEL, and collects the mistakes it meets.
+/// Translates settings into CEL, and collects the errors in them.
 pub struct Lowering<'a> {
     declared: &'a BTreeMap<ParameterName, ParameterType>,
     diagnostics: Vec<Diagnostic>,
@@ -73,17 +73,17 @@ impl<'a> Lowering<'a> {
         self.declared
     }
 
-    /// The mistakes met.
+    /// The errors found.
     pub fn finish(self) -> Vec<Diagnostic> {
         self.diagnostics
     }
 
-    /// What the parameters of all texts that were lowered since the last call are used for.
+    /// The uses of the parameters in all strings that were lowered since the last call.
     pub fn take_uses(&mut self) -> Uses {
         std::mem::take(&mut self.uses)
     }
 
-    /// Reports a mistake at `path`.
+    /// Reports an error at `path`.
     pub fn report(&mut self, diagnostic: Diagnostic) {
         self.diagnostics.push(diagnostic);
     }
@@ -100,8 +100,7 @@ impl<'a> Lowering<'a> {
                 .diagnostics
                 .push(Diagnostic::new(path, format!("${name} is not a declared parameter")).help(self.known(wanted))),
             Some(&found) if found != wanted => self.diagnostics.push(
-                Diagnostic::new(path, format!("${name} is of type {found}, but {wanted} is needed here"))
-                    .help(self.known(wanted)),
+                Diagnostic::new(path, format!("${name} is of type {found}, must be {wanted}")).help(self.known(wanted)),
             ),
             Some(_) => {}
         }
@@ -113,7 +112,7 @@ impl<'a> Lowering<'a> {
         let names: Vec<_> =
             self.declared.iter().filter(|(_, found)| **found == wanted).map(|(name, _)| format!("${name}")).collect();
         if names.is_empty() {
-            format!("declare one of type {wanted} in spec.parameters")
+            format!("declare a parameter of type {wanted} in spec.parameters")
         } else {
             format!("parameters of type {wanted}: {}", names.join(", "))
         }
@@ -127,10 +126,10 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// CEL of type bool that is true where the flag is; `Ok` for a constant.
+    /// CEL of type bool with the value of the flag; `Ok` for a constant.
     ///
     /// # Errors
-    /// The expression, where the flag differs by namespace.
+    /// The expression, if the flag differs by namespace.
     pub fn flag(&mut self, path: &str, value: &Flag) -> Result<bool, String> {
         match value {
             Flag::Constant(value) => Ok(*value),
@@ -147,7 +146,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// `violated`, if the flag demands it: `None` if the flag demands it nowhere.
+    /// `violated`, if the flag requires it: `None` if the flag requires it nowhere.
     pub fn when(&mut self, path: &str, required: &Flag, violated: &str) -> Option<String> {
         match self.flag(path, required) {
             Ok(false) => None,
@@ -156,7 +155,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// A list of texts that mean this.
+    /// A list of strings with this meaning.
     pub fn texts(&mut self, path: &str, texts: &[Text], meaning: Meaning) -> TextList {
         let mut out = TextList::default();
         for (index, text) in texts.iter().enumerate() {
@@ -170,10 +169,10 @@ impl<'a> Lowering<'a> {
         out
     }
 
-    /// CEL of type string, of a text that means this; `Ok` for a constant.
+    /// CEL of type string, for a string with this meaning; `Ok` for a constant.
     ///
     /// # Errors
-    /// The expression, where the text differs by namespace.
+    /// The expression, if the string differs by namespace.
     pub fn text(&mut self, path: &str, text: &Text, meaning: Meaning) -> Result<String, String> {
         match pieces(&text.0) {
             Err(message) => {
@@ -219,7 +218,7 @@ impl<'a> Lowering<'a> {
     }
 }
 
-/// Where in a text its piece at this index is.
+/// The position of the piece at this index in a string.
 fn place(pieces: &[Piece<'_>], index: usize, meaning: Meaning) -> Place {
     let is_directory = matches!(pieces.get(index + 1), Some(Piece::Literal(next)) if next.starts_with('/'));
     match index {
@@ -259,7 +258,7 @@ fn read(wanted: ParameterType, name: &str) -> String {
 /// The value of a setting in a namespace. References must have been checked by a [`Lowering`]; an unknown
 /// one reads as zero, false or empty.
 pub trait Resolve {
-    /// What it resolves to.
+    /// The type of the resolved value.
     type Output;
     /// The value in the namespace that has these parameters.
     fn resolve(&self, values: &Values) -> Self::Output;

@@ -1,43 +1,44 @@
-//! The meaning of the texts of a setting, and the values that a parameter in them must not have. Everyone who may change
-//! a namespace can set such a value. It must not widen what the rest of the text says: `/data/$tool` is one directory below `/data`, and
-//! with the value `.` it would be `/data` itself.
+//! The meaning of the strings of a setting, and the values that a parameter in them must not have. Every user with
+//! permission to change a namespace can set such a value. It must not widen the rest of the string: `/data/$tool` is
+//! one directory below `/data`, and with the value `.` it would be `/data` itself.
 
-/// The kind of value that a text of a setting is compared with.
+/// The kind of value that a string of a setting is compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Meaning {
-    /// A word. A field of a pod is equal to it or not, so that no value means more than itself.
+    /// A word. A field of a pod is equal to it or not, so every value matches only itself.
     Word,
-    /// A path on a node. It stands for all paths below it.
+    /// A path on a node. It matches all paths below it.
     Path,
-    /// A profile of seccomp or AppArmor on a node: a file below the kubelet's directory, or the name of a loaded profile.
+    /// A profile of seccomp or AppArmor on a node: a file below the kubelet's directory, or the name of a loaded
+    /// profile.
     Profile,
-    /// A registry, or a path in one. It stands for all images below it.
+    /// A registry, or a path in a registry. It matches all images below it.
     Registry,
-    /// A name that may end in `*`, which stands for any rest.
+    /// A name that may end in `*`, which matches any suffix.
     Pattern,
     /// An SELinux level: `s0:c1,c2`. Signs in it make ranges and sets.
     SeLinuxLevel,
 }
 
-/// Where in a text a parameter is.
+/// The position of a parameter in a string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
-    /// The parameter is the whole text.
+    /// The parameter is the whole string.
     Whole,
-    /// The text begins with the parameter. A slash follows, unless it is a path.
+    /// The string begins with the parameter. A slash follows, unless it is a path.
     Begin,
-    /// The parameter is somewhere else in the text.
+    /// The parameter is at another position in the string.
     Within,
 }
 
-/// The use of a parameter in a text of a setting.
+/// The use of a parameter in a string of a setting.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Use {
-    /// The path of the text: `spec.volumes.hostPaths[0].pathPrefix`.
+    /// The path of the string: `spec.volumes.hostPaths[0].pathPrefix`.
     pub path: String,
-    /// What the text means.
+    /// The meaning of the string.
     pub meaning: Meaning,
-    /// Where in it the parameter is.
+    /// The position of the parameter in it.
     pub place: Place,
 }
 
@@ -46,18 +47,18 @@ pub struct Use {
 pub enum Author {
     /// The author of the profile: the value is a default or an override.
     Profile,
-    /// Anyone who may change the namespace: the value is an annotation, a label or its name.
+    /// Any user with permission to change the namespace: the value is an annotation, a label or its name.
     Namespace,
 }
 
 impl Use {
-    /// What fits here, if the value does not.
+    /// The allowed values, if this value is not allowed.
     pub fn refusal(&self, value: &str, author: Author) -> Option<&'static str> {
         let (fits, allowed) = self.asks(value, author);
         (!fits).then_some(allowed)
     }
 
-    /// Whether the value fits, and what fits.
+    /// Whether the value is allowed, and a description of the allowed values.
     fn asks(&self, value: &str, author: Author) -> (bool, &'static str) {
         let by_profile = author == Author::Profile;
         match (self.meaning, self.place) {
@@ -69,20 +70,20 @@ impl Use {
                 "an absolute path other than /, without . and .. and without white space",
             ),
             (Meaning::Path, Place::Begin) => {
-                (is_absolute(value), "an absolute path without a slash at its end, without . and .. and white space")
+                (is_absolute(value), "an absolute path without a trailing slash, without . and .. and white space")
             }
             (Meaning::Path, Place::Within) | (Meaning::Profile, Place::Begin | Place::Within) => {
                 (is_segment(value), "the name of one file or directory: no slash, no white space, not . and not ..")
             }
             (Meaning::Profile, Place::Whole) => (
                 value.strip_prefix('/').unwrap_or(value).split('/').all(is_segment),
-                "a path or name without . and .., without a slash at its end, and without white space",
+                "a path or name without . and .., without a trailing slash, and without white space",
             ),
             (Meaning::Registry, Place::Whole | Place::Begin) => {
-                (value.split('/').all(is_of_registry), "a registry, or a path in one: host[:port][/path]")
+                (value.split('/').all(is_of_registry), "a registry, or a path in a registry: host[:port][/path]")
             }
             (Meaning::Registry, Place::Within) => {
-                (is_inner(value), "letters, digits, and in between also dots, hyphens and underscores")
+                (is_inner(value), "letters and digits, with dots, hyphens and underscores between them")
             }
             (Meaning::Pattern, _) => (
                 value.chars().all(is_visible) && (by_profile || !value.contains('*')),

@@ -6,7 +6,7 @@ pub type ParameterName = String;
 /// One piece of a text with references.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Piece<'a> {
-    /// Text that stands for itself.
+    /// Literal text.
     Literal(&'a str),
     /// A reference to the named parameter.
     Reference(&'a str),

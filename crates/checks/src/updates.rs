@@ -3,8 +3,8 @@
 use crate::{Check, Field};
 
 /// The fields that an update of a pod can change, and all annotations. All others stay as they were created
-/// (`ValidatePodUpdate` in Kubernetes `pkg/apis/core/validation`, alike in 1.33 to 1.36). New ephemeral containers and resources have requests
-/// of their own: `pods/ephemeralcontainers`, `pods/resize`.
+/// (`ValidatePodUpdate` in Kubernetes `pkg/apis/core/validation`, alike in 1.33 to 1.36). New ephemeral containers and
+/// resources have requests of their own: `pods/ephemeralcontainers`, `pods/resize`.
 const CHANGEABLE: &[Field] = &[
     Field::Pod("activeDeadlineSeconds"),
     // From a negative one to 1.

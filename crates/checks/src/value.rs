@@ -10,17 +10,17 @@ use crate::reference::{ParameterName, Piece, pieces};
 /// The type of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema, strum::Display)]
 pub enum ParameterType {
-    /// A whole number of 64 bits.
+    /// A 64-bit integer.
     Integer,
-    /// A text of at most 256 characters.
+    /// A string of at most 256 characters.
     String,
     /// `true` or `false`.
     Boolean,
-    /// Up to 64 texts. In an annotation they are separated by commas.
+    /// Up to 64 strings. In an annotation they are separated by commas.
     StringList,
 }
 
-/// The value that a parameter has in one namespace.
+/// The value of a parameter in one namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Resolved {
     /// Of a parameter of type `Integer`.
@@ -53,7 +53,7 @@ pub type Values = BTreeMap<ParameterName, Resolved>;
 pub enum Integer {
     /// The same in every namespace.
     Constant(i64),
-    /// What the parameter says.
+    /// The value of the parameter.
     Parameter(ParameterName),
 }
 
@@ -62,12 +62,12 @@ pub enum Integer {
 pub enum Flag {
     /// The same in every namespace.
     Constant(bool),
-    /// What the parameter says.
+    /// The value of the parameter.
     Parameter(ParameterName),
 }
 
-/// A text in which `$name` or `${name}` stands for a parameter of type `String`, and `$$` for a dollar
-/// sign. As the whole element of a list, `$name` may also name a parameter of type `StringList`.
+/// A string in which `$name` or `${name}` refers to a parameter of type `String`, and `$$` is a dollar
+/// sign. As the whole element of a list, `$name` may also refer to a parameter of type `StringList`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Text(pub String);
@@ -108,7 +108,7 @@ impl<'de> Deserialize<'de> for Integer {
         impl de::Visitor<'_> for Visitor {
             type Value = Integer;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a whole number or $name of a parameter")
+                f.write_str("an integer, or $name of a parameter")
             }
             fn visit_i64<E: de::Error>(self, v: i64) -> Result<Integer, E> {
                 Ok(Integer::Constant(v))
@@ -141,7 +141,7 @@ impl<'de> Deserialize<'de> for Flag {
         impl de::Visitor<'_> for Visitor {
             type Value = Flag;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("true, false or $name of a parameter")
+                f.write_str("true, false, or $name of a parameter")
             }
             fn visit_bool<E: de::Error>(self, v: bool) -> Result<Flag, E> {
                 Ok(Flag::Constant(v))
@@ -163,7 +163,7 @@ impl Serialize for Flag {
     }
 }
 
-/// What a whole reference looks like, as a regular expression of JSON schema.
+/// The form of a whole reference, as a regular expression of JSON schema.
 const REFERENCE: &str = r"^\$(\{[a-z][A-Za-z0-9]*\}|[a-z][A-Za-z0-9]*)$";
 
 impl JsonSchema for Integer {

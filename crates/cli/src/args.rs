@@ -1,6 +1,8 @@
 //! The command line.
 
-use clap::{Parser, Subcommand};
+use std::fmt::Write as _;
+
+use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::{
     audit::AuditArgs, check::CheckArgs, compare::DiffArgs, dump::DumpArgs, eval::EvalArgs, exception::ExceptionCommand,
@@ -9,29 +11,40 @@ use crate::{
     status::StatusArgs, style::Color, suggest::SuggestArgs, test::TestArgs, why::WhyArgs,
 };
 
+/// The commands by task, as the help of `palisade` lists them.
+const GROUPS: [(&str, &[&str]); 6] = [
+    ("Write and check", &["check", "explain", "render"]),
+    ("Roll out", &["diff", "replay", "report", "suggest", "rollout"]),
+    ("Operate", &["status", "why", "audit", "exception", "history", "rollback", "dump", "guard"]),
+    ("Policies of any kind", &["new", "test", "lint", "eval"]),
+    ("Migrate", &["migrate"]),
+    ("Other", &["completions", "man"]),
+];
+
 const EXAMPLES: &str = "\
 Examples:
   palisade render profile.yaml | kubectl diff -f -
   palisade check deployment.yaml --profile profile.yaml
-  palisade explain --pod pod.yaml --profile profile.yaml
+  palisade explain pod.yaml --profile profile.yaml
   palisade lint policies/
   palisade test policies/
   palisade status
   palisade why tool-a
 
-Exit codes: 0 nothing is wrong, 1 something is wrong with what was given, 2 could not run. The help of each command says more.
+Exit codes: 0 success, 1 a violation or an invalid input was found, 2 could not run. See the help of each command.
 
-A copy or link named kubectl-palisade in PATH makes this a plugin: kubectl palisade status";
+To use this as a kubectl plugin, link it as kubectl-palisade into a directory in PATH: kubectl palisade status";
 
-/// Tenant security for Kubernetes, enforced by the API server itself.
+/// Tenant security for Kubernetes, enforced by the API server
 ///
-/// Works offline: only status, why, history, diff, dump, rollback, rollout, exception, audit --metrics, and check, replay, report
-/// and suggest with --live ask a cluster, and only rollback, rollout and exception change anything. What render prints passed the
-/// check that the controller makes before it applies anything.
+/// These commands connect to a cluster: status, why, history, diff, dump, rollback, rollout, exception, audit
+/// --metrics, and check, replay, report and suggest with --live. Only rollback, rollout and exception change objects.
+/// All other commands work offline. The output of render has passed the same check that the controller makes before it
+/// applies objects.
 #[derive(Debug, Parser)]
 #[command(name = "palisade", version, after_help = EXAMPLES)]
 pub struct Args {
-    /// When output has color: on a terminal (auto), always or never. The variable `NO_COLOR` turns auto off.
+    /// When to color output: auto (on a terminal, unless `NO_COLOR` is set), always or never.
     #[arg(
         long,
         value_name = "WHEN",
@@ -41,140 +54,190 @@ pub struct Args {
         display_order = 900
     )]
     pub color: Color,
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// What to do.
+/// The command line, with a help that groups the commands by task.
+pub fn definition() -> clap::Command {
+    let root = Args::command();
+    let heading = *root.get_styles().get_header();
+    let literal = *root.get_styles().get_literal();
+    let mut sections = String::new();
+    for (title, names) in GROUPS {
+        // Writing to a string does not fail.
+        let _ = writeln!(sections, "{heading}{title}:{heading:#}");
+        for command in names.iter().filter_map(|name| root.find_subcommand(name)) {
+            let (name, about) = (command.get_name(), command.get_about().map(ToString::to_string).unwrap_or_default());
+            let _ = writeln!(sections, "  {literal}{name:12}{literal:#} {about}");
+        }
+        if title == "Other" {
+            let _ = writeln!(sections, "  {literal}help        {literal:#} Print the help of a command");
+        }
+        sections.push('\n');
+    }
+    root.help_template(format!(
+        "{{before-help}}{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{sections}\
+         {heading}Options:{heading:#}\n{{options}}{{after-help}}"
+    ))
+}
+
+/// A command.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Print the objects that the controller would apply for a profile.
+    /// Print the objects that the controller applies for a profile
     ///
-    /// They come in the order in which the controller applies them: parameters, policies, bindings. If one profile is
+    /// Prints them in the order in which the controller applies them: parameters, policies, bindings. If a profile is
     /// rejected, nothing is printed.
     Render(RenderArgs),
-    /// Test admission policies without a cluster, against the verdicts that you expect.
+    /// Test admission policies and profiles offline, with suites of cases
     ///
-    /// For ValidatingAdmissionPolicies, MutatingAdmissionPolicies and profiles. A suite names the files with
-    /// the objects of the cluster, and has cases: a request, whether the API server should admit or deny it, by which
-    /// policy, and with which message.
+    /// For ValidatingAdmissionPolicies, MutatingAdmissionPolicies and profiles. A suite lists the files with the
+    /// objects of the cluster, and has cases: a request, the expected verdict, the policy that denies it, and the
+    /// message.
     Test(TestArgs),
-    /// Start a policy with its suite in a directory of its own.
+    /// Scaffold a policy and its tests in a new directory
     #[command(subcommand)]
     New(NewCommand),
-    /// Evaluate requests offline, as the API server would.
+    /// Evaluate requests offline, as the API server does
     ///
-    /// The files hold the objects of the cluster: policies, bindings, parameters, CustomResourceDefinitions,
+    /// The files contain the objects of the cluster: policies, bindings, parameters, CustomResourceDefinitions,
     /// namespaces, and profiles, which are compiled for those namespaces. A request is an object, or an
     /// `AdmissionReview` as the API server sends it to a webhook.
     Eval(EvalArgs),
-    /// Judge manifests by profiles, for a tenant's CI: all violations, and the smallest change with which they pass.
+    /// Check manifests against profiles, for CI, and suggest fixes
     ///
     /// The manifests are files, directories, or the output of Helm or kustomize on standard input. Each pod and each
-    /// workload is judged as an API server does it that has these profiles, after defaults and mutation; other objects
-    /// are counted.
+    /// workload is evaluated as by an API server with these profiles, after defaults and mutation. All violations are
+    /// printed, with the smallest change that fixes them. Objects of other kinds are only counted.
     Check(CheckArgs),
-    /// Explain how a profile mutates a pod, which checks deny it, and the smallest change with which it is admitted.
+    /// Explain how profiles mutate a pod, why they deny it, and how to fix it
     ///
-    /// Palisade tries each change before it suggests it: it mutates the changed pod and judges it again.
+    /// The fix is the smallest change with which the pod is admitted. Palisade tries each change before it suggests it:
+    /// it mutates the changed pod and evaluates it again.
     Explain(ExplainArgs),
-    /// Convert other policies to profiles.
+    /// Convert other policies to profiles
     #[command(subcommand)]
     Migrate(MigrateCommand),
-    /// Find mistakes in admission policies, and what is valid but dangerous.
+    /// Find errors and dangerous settings in admission policies
     ///
     /// Reads ValidatingAdmissionPolicies, MutatingAdmissionPolicies, their bindings and parameters,
-    /// CustomResourceDefinitions, and profiles with the policies that they compile to. Reports what the API server
-    /// rejects, in its words; what it warns about; and what it accepts although it can lock a cluster. Lint treats all
-    /// files as one cluster; it skips and counts objects of other kinds.
+    /// CustomResourceDefinitions, and profiles with the policies that are generated from them. Reports what the API
+    /// server rejects, with its messages; its warnings; and valid settings that can lock a cluster. All files together
+    /// are one cluster. Objects of other kinds are skipped and counted.
     Lint(LintArgs),
-    /// List the revisions of a profile in a cluster that were put in force.
+    /// List the recorded revisions of a profile
     History(HistoryArgs),
-    /// Show what a change of profiles does before it is applied; or how two revisions of a profile differ.
+    /// Preview the effect of a profile change, or compare revisions
     ///
-    /// Compares profiles in files, in a commit or in the cluster: the generated objects, and who would newly be denied or
-    /// admitted of the pods and workloads of the cluster, of a dump or of manifests.
+    /// Compares profiles in files, in a commit or in the cluster: the generated objects, and the pods and workloads
+    /// that are newly denied or admitted. These come from the cluster, from a dump or from manifests.
     Diff(DiffArgs),
-    /// Show what would have become of past requests under other profiles, by the audit logs of API servers.
+    /// Replay requests from API server audit logs against other profiles
     Replay(ReplayArgs),
-    /// Write what is needed of a cluster to judge by it offline: profiles, namespaces, pods and workloads, and no Secret.
-    Dump(DumpArgs),
-    /// Give a profile in a cluster the spec of an earlier revision.
+    /// Export cluster objects for offline evaluation (no Secrets)
     ///
-    /// Palisade compiles and checks the revision first, and writes nothing that it rejects.
+    /// Exports profiles, exceptions, namespaces, pods and workloads. Secrets are never exported.
+    Dump(DumpArgs),
+    /// Roll a profile back to an earlier revision
+    ///
+    /// Palisade compiles and checks the revision first. If it rejects the revision, nothing is changed.
     Rollback(RollbackArgs),
-    /// Show how far the rollout of a profile to stricter stages is, or steer it.
+    /// Show and control the rollout of a profile to stricter stages
     #[command(subcommand)]
     Rollout(RolloutCommand),
-    /// List the exceptions that tenants ask for, and approve them.
+    /// List, approve and revoke the exception requests of tenants
     #[command(subcommand)]
     Exception(ExceptionCommand),
-    /// Show the profiles of a cluster on one screen: conditions, stages, what failed, what is held, what violates them.
+    /// Show the state of all profiles in a cluster
+    ///
+    /// Shows conditions, stages, failed and held namespaces, violations and exceptions on one screen.
     Status(StatusArgs),
-    /// Show what holds in a namespace and where it comes from: stage, parameters, exceptions, violations.
+    /// Show the active stage, parameters and exceptions of a namespace
     ///
-    /// With a pod, also what the profiles there do with it, and the smallest change with which it is admitted.
+    /// Shows the source of each value and the violations in the namespace. With --pod, it also shows what the profiles
+    /// do with that pod, and the smallest change with which it is admitted.
     Why(WhyArgs),
-    /// Count who was denied, warned or noted by API servers: by profile, check, namespace and workload.
+    /// Count denied, warned and audited requests by profile and check
     ///
-    /// By their audit logs, by audit events that they send here, or, without checks and namespaces, by the metrics of one of
-    /// them.
+    /// Counts by profile, check, namespace and workload, from audit logs or from audit events that API servers send.
+    /// From the metrics of an API server, it counts by profile only.
     Audit(AuditArgs),
-    /// Report how near namespaces are to Deny and what to change, as one page to share.
+    /// Generate a readiness report: violations per namespace and fixes
     ///
-    /// All pods and workloads of a cluster, of a dump of it, or in files are judged as if they were created now. The
-    /// report counts checks and namespaces, and has the smallest change of each workload with which it complies. The page
-    /// needs no network.
+    /// Evaluates all pods and workloads of a cluster, of a dump or in files as if they were created now. The report
+    /// counts violations by check and namespace, and lists the smallest change with which each workload complies. The
+    /// page is one file to share, and needs no network.
     Report(ReportArgs),
-    /// Propose the smallest changes of profiles that admit what exists, and say what else they would allow.
+    /// Propose the smallest profile changes that admit existing workloads
     ///
-    /// Judges all pods and workloads of a cluster, of a dump of it, or in files, and looks for values that a profile would have to
-    /// list for those that violate it. Each change was tried: the changed profile judged them again. Changes that admit the
-    /// most workloads come first. No change is proposed that turns a check off, or that allows a path
-    /// that is known as the node's own.
+    /// Evaluates all pods and workloads of a cluster, of a dump or in files, and finds the values that a profile would
+    /// have to list to admit those that violate it. Reports what else each change would allow. Each change was tried:
+    /// the objects were evaluated again with the changed profile. Changes that admit the most workloads come first. It
+    /// never proposes to turn a check off, or to allow a path that is known to belong to the node.
     Suggest(SuggestArgs),
-    /// Print how to remove the guard of what a profile reads from namespaces.
+    /// Print commands that remove the parameter guard of a profile
     #[command(subcommand)]
     Guard(GuardCommand),
-    /// Print a script that completes commands and flags in a shell.
+    /// Print a completion script for a shell
     Completions {
-        /// Which shell.
+        /// The shell.
         shell: clap_complete::Shell,
     },
-    /// Print the manual page, or write one for each command.
+    /// Print the manual page, or write one for each command
     Man {
-        /// The directory to write into.
+        /// Directory to write one page for each command to.
         #[arg(long, value_name = "DIR")]
         directory: Option<std::path::PathBuf>,
     },
 }
 
-/// What to migrate from.
+/// The kind of policies to convert.
 #[derive(Debug, Subcommand)]
 pub enum MigrateCommand {
-    /// Convert each PodSecurityPolicy to a profile, and report the differences.
+    /// Convert PodSecurityPolicies to profiles, and report differences
     ///
     /// A profile allows what the PodSecurityPolicy allowed. Each difference is reported in a comment above the profile,
-    /// and as a warning with its place. The roles and bindings in the files decide which namespaces a profile selects.
-    /// Each profile passed the check that the controller makes.
+    /// and as a warning with its place in the file. The roles and bindings in the files determine the namespaces that a
+    /// profile selects. Each profile has passed the check that the controller makes.
     Psp(PspArgs),
 }
 
 #[cfg(test)]
 mod tests {
-    use std::fmt::Write as _;
-
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]
     fn command_line_definition_is_valid() {
-        Args::command().debug_assert();
+        definition().debug_assert();
     }
 
-    /// What the help of commands says of their exit codes, as rows of a table.
+    #[test]
+    fn help_lists_each_command_once() {
+        let root = Args::command();
+        let mut listed: Vec<_> = GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
+        let mut commands: Vec<_> = root.get_subcommands().map(clap::Command::get_name).collect();
+        listed.sort_unstable();
+        commands.sort_unstable();
+        assert_eq!(listed, commands);
+        let help = definition().render_help().to_string();
+        assert!(help.contains("\nRoll out:\n  diff         Preview"), "{help}");
+        assert!(help.contains("\nOptions:\n      --color"), "{help}");
+    }
+
+    /// The first line of a command's help is short.
+    #[test]
+    fn first_lines_of_help_are_short() {
+        fn long(command: &clap::Command) -> Vec<String> {
+            let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+            let own = (about.is_empty() || about.len() > 80).then(|| format!("{}: {about}", command.get_name()));
+            own.into_iter().chain(command.get_subcommands().flat_map(long)).collect()
+        }
+        assert_eq!(long(&Args::command()), Vec::<String>::new());
+    }
+
+    /// The exit codes in the help of commands, as rows of a table.
     fn exit_codes(command: &clap::Command, path: &str, rows: &mut String) {
         for command in command.get_subcommands() {
             let path = format!("{path} {}", command.get_name());

@@ -1,9 +1,9 @@
-//! Output that is captured instead of printed: for tests, which run many commands within one process.
+//! Captured output, for tests that run many commands within one process.
 
 use std::cell::RefCell;
 
 thread_local! {
-    /// What this thread has printed, to standard output and to standard error, while its output is captured.
+    /// The captured standard output and standard error of this thread.
     static KEPT: RefCell<Option<(String, String)>> = const { RefCell::new(None) };
 }
 
@@ -12,7 +12,7 @@ pub fn keep() {
     KEPT.replace(Some(Default::default()));
 }
 
-/// The output since [`keep`], to standard output and to standard error; ends the capture.
+/// The captured output since [`keep`], to standard output and to standard error; ends the capture.
 pub fn kept() -> (String, String) {
     KEPT.take().unwrap_or_default()
 }
@@ -22,7 +22,7 @@ pub fn is_kept() -> bool {
     KEPT.with_borrow(Option::is_some)
 }
 
-/// Adds to the captured output; false if none is captured. `said` means standard error.
+/// Adds to the captured output; false if output is not captured. `said` means standard error.
 pub fn add(text: &str, said: bool) -> bool {
     KEPT.with_borrow_mut(|kept| match kept {
         Some((out, err)) => {

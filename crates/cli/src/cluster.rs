@@ -1,4 +1,4 @@
-//! A cluster, for the commands that ask one: which it is, and how a request to it fails.
+//! The connection to a cluster, and the failures of requests to it.
 
 use std::{error::Error, path::PathBuf, time::Duration};
 
@@ -10,43 +10,45 @@ use palisade_process::lists::bounded;
 
 use crate::report::{Failure, Problem};
 
-/// How long an API server may take for an answer.
+/// Timeout of a response.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The arguments that choose a cluster, as kubectl has them.
+/// Heading of these arguments.
+const CONNECTION: &str = "Cluster connection";
+
+/// Arguments for the connection to a cluster, like those of kubectl.
 #[derive(Clone, Debug, Default, clap::Args)]
-#[command(next_help_heading = "Which cluster is asked, and as whom")]
 pub struct ClusterArgs {
-    /// The kubeconfig file. By default those that $KUBECONFIG lists, or ~/.kube/config.
-    #[arg(long, value_name = "FILE")]
+    /// Kubeconfig file. The default is the files in $KUBECONFIG, or ~/.kube/config.
+    #[arg(long, value_name = "FILE", help_heading = CONNECTION)]
     pub kubeconfig: Option<PathBuf>,
-    /// The context of the kubeconfig, if not its current one.
-    #[arg(long, value_name = "NAME")]
+    /// Context of the kubeconfig. The default is the current context.
+    #[arg(long, value_name = "NAME", help_heading = CONNECTION)]
     pub context: Option<String>,
-    /// Ask as this user, as kubectl does; takes the right to impersonate it.
-    #[arg(long = "as", value_name = "USER")]
+    /// User to impersonate, like kubectl --as. Requires permission to impersonate this user.
+    #[arg(long = "as", value_name = "USER", help_heading = CONNECTION)]
     pub as_user: Option<String>,
-    /// Ask as a member of this group, with --as; may be given several times.
-    #[arg(long = "as-group", value_name = "GROUP", requires = "as_user")]
+    /// Group to impersonate, with --as. Repeatable.
+    #[arg(long = "as-group", value_name = "GROUP", help_heading = CONNECTION, requires = "as_user")]
     pub as_groups: Vec<String>,
-    /// The uid to ask as, with --as.
-    #[arg(long, value_name = "UID", requires = "as_user")]
+    /// UID to impersonate, with --as.
+    #[arg(long, value_name = "UID", help_heading = CONNECTION, requires = "as_user")]
     pub as_uid: Option<String>,
 }
 
 impl ClusterArgs {
-    /// Does something with the cluster.
+    /// Runs `ask` with a client of the cluster.
     ///
     /// # Errors
-    /// There is no usable kubeconfig, or what `ask` returns.
+    /// There is no usable kubeconfig, or `ask` fails.
     pub fn ask<T>(&self, ask: impl AsyncFnOnce(Client) -> Result<T, Failure>) -> Result<T, Failure> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| could_not_run(format!("cannot start: {error}")))?;
         runtime.block_on(async {
             let client = self.config().await.and_then(|config| Client::try_from(config).map_err(|e| e.to_string()));
             let client = client.map_err(|error| {
-                let problem = Problem::new(format!("no cluster to ask: {error}"));
-                Failure::CouldNotRun(vec![problem.help("--kubeconfig and --context choose one, as for kubectl")])
+                let problem = Problem::new(format!("cannot connect to a cluster: {error}"));
+                Failure::CouldNotRun(vec![problem.help("select a cluster with --kubeconfig and --context")])
             })?;
             ask(bounded(client)).await
         })
@@ -68,7 +70,7 @@ impl ClusterArgs {
         let options = KubeConfigOptions { context: self.context.clone(), ..KubeConfigOptions::default() };
         let mut config = match kubeconfig {
             Ok(kubeconfig) => Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(|e| e.to_string())?,
-            // In a pod, as kubectl does it.
+            // In a pod, like kubectl.
             Err(error) if self.kubeconfig.is_none() && self.context.is_none() => {
                 Config::incluster().map_err(|_| error.to_string())?
             }
@@ -85,7 +87,7 @@ impl ClusterArgs {
     }
 }
 
-/// The failure of a request. If a right is missing, it says which, and what gives it.
+/// The failure of a request. If permission is missing, it names the permission and the role that grants it.
 pub fn failed(what: &str, error: &kube::Error) -> Failure {
     let kube::Error::Api(status) = error else {
         return could_not_run(format!("{what}: {}", with_causes(error)));
@@ -97,20 +99,20 @@ pub fn failed(what: &str, error: &kube::Error) -> Failure {
     }])
 }
 
-/// What RBAC permits somebody to do.
+/// A permission of RBAC.
 #[derive(Debug, PartialEq, Eq)]
 struct Right<'a> {
     verb: &'a str,
     /// With its subresource, as RBAC writes it.
     resource: &'a str,
     group: &'a str,
-    /// None if it must be given in the whole cluster.
+    /// None for the whole cluster.
     namespace: Option<&'a str>,
 }
 
-/// The `ClusterRole` of `manifests/rbac.yaml` that permits to read all that the command line reads.
+/// The `ClusterRole` of `manifests/rbac.yaml` with permission to read everything that the command line reads.
 const READER: &str = "palisade-reader";
-/// What it permits, as group and resource. Each can be got and listed.
+/// Its permissions, by group and resource, each with get and list.
 const READ: [(&str, &[&str]); 5] = [
     ("", &["namespaces", "pods", "podtemplates", "replicationcontrollers"]),
     ("apps", &["controllerrevisions", "daemonsets", "deployments", "replicasets", "statefulsets"]),
@@ -123,7 +125,7 @@ const READ: [(&str, &[&str]); 5] = [
 ];
 
 impl<'a> Right<'a> {
-    /// The right that is missing, by the answer of the API server (`ForbiddenMessage` in apiserver
+    /// The missing permission, from the answer of the API server (`ForbiddenMessage` in apiserver
     /// `pkg/endpoints/handlers/responsewriters/errors.go`).
     fn missing(message: &'a str) -> Option<Self> {
         let (_, rest) = message.split_once("\" cannot ").or_else(|| message.split_once(" cannot "))?;
@@ -136,23 +138,23 @@ impl<'a> Right<'a> {
 
     fn help(&self) -> String {
         let Self { verb, resource, group, namespace } = self;
-        // As kubectl takes it: `deployments.apps/scale`.
+        // In the notation of kubectl: `deployments.apps/scale`.
         let (plural, sub) = resource.split_at(resource.find('/').unwrap_or(resource.len()));
         let dot = if group.is_empty() { "" } else { "." };
         let named = format!("{plural}{dot}{group}{sub}");
         let place = namespace.map_or_else(|| "in the whole cluster".to_owned(), |name| format!("in namespace {name}"));
         let of_group = |(of, resources): &(&str, &[&str])| of == group && resources.contains(resource);
         let role = if matches!(*verb, "get" | "list") && READ.iter().any(of_group) {
-            format!("the ClusterRole {READER} gives it")
+            format!("the ClusterRole {READER} grants it")
         } else {
             let create = "kubectl create clusterrole";
-            format!("a ClusterRole that gives it: {create} palisade-user --verb={verb} --resource={named}")
+            format!("create a ClusterRole that grants it: {create} palisade-user --verb={verb} --resource={named}")
         };
-        format!("this takes the right to {verb} {named} {place}; {role}")
+        format!("this requires permission to {verb} {named} {place}; {role}")
     }
 }
 
-/// An error and what caused it: that a connection failed says nothing without its cause.
+/// An error with its causes: a failed connection has the reason there.
 fn with_causes(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -185,13 +187,16 @@ mod tests {
     #[test]
     fn missing_kubeconfig_and_unknown_context_are_reported() {
         let missing = ClusterArgs { kubeconfig: Some("/nonexistent".into()), ..ClusterArgs::default() };
-        assert!(message(missing.ask(async |_| Ok(()))).starts_with("no cluster to ask: "));
+        assert!(message(missing.ask(async |_| Ok(()))).starts_with("cannot connect to a cluster: "));
         let file = tempfile::NamedTempFile::new().unwrap();
         let config = "{apiVersion: v1, kind: Config, clusters: [], contexts: [], users: [], current-context: a}";
         std::fs::write(file.path(), config).unwrap();
         let mut unknown = ClusterArgs { kubeconfig: Some(file.path().into()), ..ClusterArgs::default() };
         unknown.context = Some("b".to_owned());
-        assert_eq!(message(unknown.ask(async |_| Ok(()))), "no cluster to ask: failed to load current context: b");
+        assert_eq!(
+            message(unknown.ask(async |_| Ok(()))),
+            "cannot connect to a cluster: failed to load current context: b"
+        );
     }
 
     #[test]
@@ -200,11 +205,11 @@ mod tests {
         let forbidden = |what: &str| format!("x is forbidden: User \"jane\" cannot {what}");
         let pods = "list resource \"pods\" in API group \"\" at the cluster scope";
         let expected =
-            "this takes the right to list pods in the whole cluster; the ClusterRole palisade-reader gives it";
+            "this requires permission to list pods in the whole cluster; the ClusterRole palisade-reader grants it";
         assert_eq!(help(&forbidden(pods)).as_deref(), Some(expected));
         let own = "get resource \"toolsecurityprofiles\" in API group \"toolsecurity.dev\" in the namespace \"a\"";
         let expected =
-            "get toolsecurityprofiles.toolsecurity.dev in namespace a; the ClusterRole palisade-reader gives it";
+            "get toolsecurityprofiles.toolsecurity.dev in namespace a; the ClusterRole palisade-reader grants it";
         assert!(help(&forbidden(own)).is_some_and(|help| help.ends_with(expected)));
         let write =
             "patch resource \"toolsecurityexceptions/status\" in API group \"toolsecurity.dev\" at the cluster scope";

@@ -9,12 +9,12 @@ use palisade_manifest::suggestion;
 use serde::Deserialize;
 
 use crate::{
+    files,
     findings::Output,
-    input,
     report::{Failure, Problem, Source},
 };
 
-/// The file that is read if no other is named.
+/// The file that is read by default.
 const FILE: &str = ".palisade.yaml";
 
 /// The content of the file.
@@ -24,7 +24,7 @@ pub struct Content {
     /// Of check: files and directories with profiles.
     #[serde(default)]
     pub profiles: Vec<String>,
-    /// Of check: the namespace of objects that name none.
+    /// Of check: the namespace of objects that do not specify one.
     pub namespace: Option<String>,
     /// Of check: a file with namespaces.
     pub namespaces: Option<String>,
@@ -71,16 +71,16 @@ pub struct Config {
 }
 
 impl Config {
-    /// Reads the file of this name, or the one in the working directory if there is one.
+    /// Reads the file with this name, or the default one in the working directory if it exists.
     ///
     /// # Errors
     /// It cannot be read, or a value in it is not valid.
     pub fn read(path: Option<&str>) -> Result<Self, Failure> {
         let failure = |problem: Problem| Failure::CouldNotRun(vec![problem]);
         let Some(path) = path.or_else(|| Path::new(FILE).is_file().then_some(FILE)) else { return Ok(Self::default()) };
-        let source = input::read(path)?;
+        let source = files::read(path)?;
         let mut config = Self { source: Some(Arc::clone(&source)), ..Self::default() };
-        let objects = input::objects(&source).map_err(failure)?;
+        let objects = palisade_manifest::objects(&source).map_err(failure)?;
         let Some(object) = objects.first() else { return Ok(config) };
         config.content = object.parse_own().map_err(|mistake| failure(mistake.problem))?;
         let wrong = |place: &str, why: String| failure(object.problem(place, format!("{place}: {why}")));
@@ -95,10 +95,10 @@ impl Config {
         Ok(config)
     }
 
-    /// A text of the file as one of the values of an option.
+    /// A string in the file as a value of an option.
     ///
     /// # Errors
-    /// It is none of them.
+    /// It is not one of the values.
     pub fn value<T: ValueEnum>(&self, place: &str, text: Option<&String>) -> Result<Option<T>, Failure> {
         let Some(text) = text else { return Ok(None) };
         let name = |value: &T| value.to_possible_value().map(|value| value.get_name().to_owned());
@@ -112,7 +112,7 @@ impl Config {
 
     /// A problem at a place in the file.
     pub fn problem(&self, place: &str, message: String) -> Problem {
-        let objects = self.source.as_ref().and_then(|source| input::objects(source).ok());
+        let objects = self.source.as_ref().and_then(|source| palisade_manifest::objects(source).ok());
         match objects.as_deref().and_then(<[_]>::first) {
             Some(object) => object.problem(place, message),
             None => Problem::new(message),

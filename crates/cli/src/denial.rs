@@ -1,4 +1,4 @@
-//! Denials of policies, in the words of API servers.
+//! Denials by policies, in the format of API servers.
 
 /// The object of a request, by its address in the API.
 #[derive(Clone, Copy, Debug)]
@@ -7,20 +7,20 @@ pub struct Requested<'a> {
     pub group: &'a str,
     /// The plural name of the kind.
     pub resource: &'a str,
-    /// Empty if the API server makes the name.
+    /// Empty if the API server generates the name.
     pub name: &'a str,
 }
 
-/// The policy that denied a request, and its message. The API server begins such an answer with the resource, the quoted
-/// name of the object, and `is forbidden: ` (`NewForbidden`). The name comes from the request, so that it is read as it is
-/// quoted: what looks like a denial within it is part of it.
+/// The policy that denied a request, and its message. The API server begins such an answer with the resource, the
+/// quoted name of the object, and `is forbidden: ` (`NewForbidden`). The name comes from the request. It is parsed as a
+/// quoted string, so that a name that looks like a denial remains part of the name.
 pub fn denial<'a>(of: Requested<'_>, code: u16, message: &'a str) -> Option<(&'a str, &'a str)> {
     let rest = Some(message).filter(|_| code >= 400)?.strip_prefix(of.resource)?;
     let rest = if of.group.is_empty() { rest } else { rest.strip_prefix('.')?.strip_prefix(of.group)? };
     let rest = match rest.strip_prefix(' ').filter(|rest| rest.starts_with('"')) {
         Some(quoted) => {
             let (name, rest) = unquoted(quoted)?;
-            // For a name that the API server makes, the log has none, and the answer what the name begins with.
+            // If the API server generates the name, the log has no name, and the answer has its prefix.
             Some(rest).filter(|_| of.name.is_empty() || of.name == name)?
         }
         None => rest,
@@ -29,7 +29,8 @@ pub fn denial<'a>(of: Requested<'_>, code: u16, message: &'a str) -> Option<(&'a
     Some((policy, rest.split_once("denied request: ").map_or("", |(_, text)| text)))
 }
 
-/// A text that begins with one that Go has quoted (`%q`, `strconv.Quote`): what was quoted, and what follows. `None` if it does not.
+/// The string that Go quoted (`%q`, `strconv.Quote`) at the beginning of a text, and the rest. `None` if the text
+/// begins otherwise.
 fn unquoted(text: &str) -> Option<(String, &str)> {
     let mut out = String::new();
     let mut chars = text.strip_prefix('"')?.chars();
@@ -43,7 +44,7 @@ fn unquoted(text: &str) -> Option<(String, &str)> {
     }
 }
 
-/// The character that an escape behind a backslash stands for.
+/// The character for an escape after a backslash.
 fn escaped(chars: &mut std::str::Chars<'_>) -> Option<char> {
     let digits = match chars.next()? {
         'a' => return Some('\u{7}'),
@@ -61,7 +62,7 @@ fn escaped(chars: &mut std::str::Chars<'_>) -> Option<char> {
     };
     let hex = chars.as_str().get(..digits).filter(|hex| hex.bytes().all(|byte| byte.is_ascii_hexdigit()))?;
     let number = u32::from_str_radix(hex, 16).ok()?;
-    // It is `\x` for a byte that is not a text, and not one in JSON either.
+    // It is `\x` for a byte that is not UTF-8, which JSON cannot have either.
     let found = if digits == 2 && number >= 0x80 { char::REPLACEMENT_CHARACTER } else { char::from_u32(number)? };
     let _ = chars.nth(digits - 1);
     Some(found)

@@ -1,4 +1,4 @@
-//! Differences of objects, as `kubectl diff` shows them: a unified diff of YAML whose files are named after the object.
+//! Differences of objects in the format of `kubectl diff`: a unified diff of YAML with the object in the file names.
 
 use serde_json::Value as Json;
 use similar::TextDiff;
@@ -8,18 +8,18 @@ use crate::{
     report::{self, Failure},
 };
 
-/// The lines around a change, as `diff -u` has them.
+/// The lines around a change, like `diff -u`.
 pub const CONTEXT: usize = 3;
-/// Enough lines to show the whole object.
+/// Enough lines for the whole object.
 pub const WHOLE: usize = usize::MAX / 4;
 
-/// The diff of an object as it was sent and as it became; empty if they are equal.
+/// The diff of an object before and after mutation; empty if they are equal.
 pub fn unified(before: &Json, after: &Json, context: usize) -> Result<String, Failure> {
     let name = file_name(before);
     between((&format!("SENT/{name}"), before), (&format!("MUTATED/{name}"), after), context)
 }
 
-/// The diff of two objects with these names; empty if they are equal. Null stands for none.
+/// The diff of two objects with these names; empty if they are equal. Null is no object.
 pub fn between(before: (&str, &Json), after: (&str, &Json), context: usize) -> Result<String, Failure> {
     let yaml = |object: &Json| match object {
         Json::Null => Ok(String::new()),
@@ -29,7 +29,7 @@ pub fn between(before: (&str, &Json), after: (&str, &Json), context: usize) -> R
     let diff = TextDiff::from_lines(&one, &other);
     let mut diff = diff.unified_diff();
     let diff = diff.context_radius(context).header(before.0, after.0).to_string();
-    // A file must not move the terminal's cursor.
+    // Text of a file must not move the terminal's cursor.
     Ok(diff.chars().map(|c| if c == '\n' { c } else { report::harmless(c) }).collect())
 }
 

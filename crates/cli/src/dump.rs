@@ -1,4 +1,4 @@
-//! `palisade dump`: writes what is needed of a cluster to judge by it without it.
+//! `palisade dump`: exports the cluster objects that offline evaluation needs.
 
 use std::{
     collections::BTreeMap,
@@ -23,10 +23,10 @@ const EXAMPLES: &str = "\
 Examples:
   palisade dump cluster/
   palisade diff --dump cluster/ profile.yaml
-  palisade replay -f profile.yaml --dump cluster/ audit.log
+  palisade replay -p profile.yaml --dump cluster/ audit.log
 
-It reads profiles, exceptions, namespaces, pods and workloads, and no Secret. What a pod's environment has in plain text is \
-in the dump. The ClusterRole palisade-reader gives the rights.
+Exports profiles, exceptions, namespaces, pods and workloads. Secrets are never exported. Environment variables of \
+pods that are set in plain text are in the dump. The ClusterRole palisade-reader grants the required permissions.
 
 Exit codes: 0 written, 2 could not run.";
 
@@ -34,7 +34,7 @@ Exit codes: 0 written, 2 could not run.";
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct DumpArgs {
-    /// The directory to write into: a new or an empty one.
+    /// Directory to write to. It must be new or empty.
     #[arg(value_name = "DIR")]
     pub directory: PathBuf,
     #[command(flatten)]
@@ -47,8 +47,8 @@ pub fn run(args: &DumpArgs) -> Result<(), Failure> {
     fs::create_dir_all(directory).map_err(|error| could_not_write(directory, &error))?;
     let is_empty = fs::read_dir(directory).map(|mut entries| entries.next().is_none());
     if !is_empty.map_err(|error| could_not_write(directory, &error))? {
-        let problem = Problem::new(format!("{}: the directory is not empty", directory.display()));
-        let help = "name a new one; in one that has files, nobody could tell what is of this cluster";
+        let problem = Problem::new(format!("{}: the directory must be empty", directory.display()));
+        let help = "choose a new or empty directory, so that dumps do not mix";
         return Err(Failure::CouldNotRun(vec![problem.help(help)]));
     }
     let counts = args.cluster.ask(async |client| write(&client, directory).await)?;
@@ -56,10 +56,13 @@ pub fn run(args: &DumpArgs) -> Result<(), Failure> {
     output::print(&format!("wrote {}: {}\n", directory.display(), counted.join(", ")))
 }
 
-/// Writes all files. Returns how many objects of which kind.
+/// Writes all files. Returns the number of objects by kind.
 async fn write(client: &Client, directory: &Path) -> Result<BTreeMap<&'static str, usize>, Failure> {
     let kinds = [PROFILES, NAMESPACES, EXCEPTIONS];
-    let version = client.apiserver_version().await.map_err(|error| failed("cannot ask the API server", &error))?;
+    let version = client
+        .apiserver_version()
+        .await
+        .map_err(|error| failed("cannot read the version of the API server", &error))?;
     live::permitted(client, kinds.into_iter().chain(live::judged())).await?;
     let (mut counts, mut progress) = (BTreeMap::new(), Progress::new());
     for kind in kinds {
@@ -74,7 +77,7 @@ async fn write(client: &Client, directory: &Path) -> Result<BTreeMap<&'static st
     for kind in live::judged() {
         let mut into = ByNamespace { directory: directory.join(OBJECTS), kind, open: None };
         live::each(client, kind, &mut progress, |objects| {
-            for object in objects.into_iter().filter(|object| is_of_use(kind.1, object)) {
+            for object in objects.into_iter().filter(|object| is_needed(kind.1, object)) {
                 *counts.entry(kind.2).or_default() += 1;
                 into.add(object)?;
             }
@@ -87,15 +90,15 @@ async fn write(client: &Client, directory: &Path) -> Result<BTreeMap<&'static st
     Ok(counts)
 }
 
-/// Whether an object is judged, or says to what others belong.
-fn is_of_use(kind: &str, object: &Json) -> bool {
+/// Whether an object is evaluated, or is an owner of such objects.
+fn is_needed(kind: &str, object: &Json) -> bool {
     let owners = object["metadata"]["ownerReferences"].as_array();
     is_current(kind, object) || kind != "Pod" && owners.is_some_and(|owners| !owners.is_empty())
 }
 
-/// The object without what no judgement reads, and what changes although nothing that counts does.
+/// The object without fields that no evaluation reads, and without those that change often.
 fn lean(mut object: Json, kind: &str) -> Json {
-    // The status of an exception says whether it is approved.
+    // The status of an exception has its approval.
     if let Some(fields) = object.as_object_mut().filter(|_| kind != EXCEPTIONS.1) {
         fields.remove("status");
     }
@@ -131,13 +134,13 @@ impl ByNamespace {
     }
 }
 
-/// The name of a namespace as that of a directory: what answers may not be an API server.
+/// The name of a namespace as the name of a directory. The server that answers may not be an API server.
 fn safe(namespace: &str) -> Result<&str, Failure> {
     let is_label = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     if !namespace.is_empty() && namespace.chars().all(is_label) {
         Ok(namespace)
     } else {
-        Err(could_not_run(format!("the API server names a namespace {namespace:?}, which is not a name")))
+        Err(could_not_run(format!("invalid namespace name {namespace:?} in the answer of the API server")))
     }
 }
 
@@ -158,7 +161,7 @@ mod tests {
     #[test]
     fn what_owns_others_is_kept() {
         let owned = json!({"metadata": {"ownerReferences": [{"kind": "Deployment", "controller": true}]}});
-        assert!(is_of_use("ReplicaSet", &owned));
-        assert!(!is_of_use("Pod", &json!({"metadata": owned["metadata"], "status": {"phase": "Failed"}})));
+        assert!(is_needed("ReplicaSet", &owned));
+        assert!(!is_needed("Pod", &json!({"metadata": owned["metadata"], "status": {"phase": "Failed"}})));
     }
 }

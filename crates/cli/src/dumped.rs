@@ -1,14 +1,14 @@
-//! The directory that `palisade dump` writes: what is needed of a cluster to judge by it later, or elsewhere.
+//! The directory that `palisade dump` writes: the cluster objects that offline evaluation needs.
 //!
 //! ```text
-//! server.json                   the version of the API server; written last, so that what has it is complete
+//! server.json                   the version of the API server; written last, so that it marks a complete dump
 //! toolsecurityprofiles.json
 //! namespaces.json
 //! toolsecurityexceptions.json
 //! objects/NAMESPACE/pods.json   and so on for each workload; pods-2.json if there are many
 //! ```
 //!
-//! Each file is a List with one object on a line, so that two dumps can be compared by lines.
+//! Each file is a List with one object on each line, so that two dumps can be compared by lines.
 
 use std::{
     fs,
@@ -22,6 +22,7 @@ use serde_json::{Value as Json, json};
 
 use crate::{
     cluster::could_not_run,
+    files,
     input::{self, Object},
     live::{EXCEPTIONS, Kind, NAMESPACES, PROFILES, judged, minor},
     namespaces::{self, Tenant},
@@ -34,10 +35,10 @@ use crate::{
 pub const SERVER: &str = "server.json";
 /// The directory of pods and workloads.
 pub const OBJECTS: &str = "objects";
-/// From how many bytes on a list goes on in another file.
+/// The size in bytes from which a list continues in another file.
 const LARGE: usize = 8 << 20;
 
-/// The file of a kind whose objects are all in one.
+/// The file of a kind with all its objects in one file.
 pub fn file_of(kind: Kind) -> String {
     format!("{}.json", kind.2)
 }
@@ -52,7 +53,7 @@ pub struct ListFile {
 }
 
 impl ListFile {
-    /// Begins the list of `resource` in a directory, which is made; in a second file if there is one.
+    /// Begins the list of `resource` in a directory, which is created; in a second file if one exists.
     ///
     /// # Errors
     /// It cannot be written.
@@ -83,7 +84,7 @@ impl ListFile {
         self.write(object.to_string().as_bytes())
     }
 
-    /// Whether the list should go on in another file.
+    /// Whether the list should continue in another file.
     pub fn is_large(&self) -> bool {
         self.bytes >= LARGE
     }
@@ -107,7 +108,7 @@ fn numbered(resource: &str, number: usize) -> String {
     if number == 1 { format!("{resource}.json") } else { format!("{resource}-{number}.json") }
 }
 
-/// The failure to write a file.
+/// The failure of a write.
 pub fn could_not_write(path: &Path, error: &io::Error) -> Failure {
     could_not_run(format!("cannot write {}: {error}", path.display()))
 }
@@ -127,29 +128,28 @@ impl Dump {
     /// Opens it, and reads all but pods and workloads.
     ///
     /// # Errors
-    /// It is no dump, or damaged.
+    /// It is not a dump, or it is damaged.
     pub fn open(directory: &str) -> Result<Self, Failure> {
         let directory = PathBuf::from(directory);
         let server = directory.join(SERVER);
         if !server.is_file() {
-            let problem = Problem::new(format!("{}: no complete dump: it has no {SERVER}", directory.display()));
-            return Err(Failure::CouldNotRun(vec![problem.help("palisade dump DIR writes one")]));
+            let problem = Problem::new(format!("{}: not a complete dump: {SERVER} is missing", directory.display()));
+            return Err(Failure::CouldNotRun(vec![problem.help("create one with palisade dump DIR")]));
         }
-        let text = input::read(&server.display().to_string())?;
+        let text = files::read(&server.display().to_string())?;
         let version: Json = serde_json::from_str(text.text())
             .map_err(|error| could_not_run(format!("{}: {error}", server.display())))?;
         let sources = [PROFILES, NAMESPACES, EXCEPTIONS]
-            .map(|kind| input::read(&directory.join(file_of(kind)).display().to_string()));
+            .map(|kind| files::read(&directory.join(file_of(kind)).display().to_string()));
         let [profiles, namespaces, exceptions] = sources;
         let (profiles, namespaces, exceptions) = (profiles?, namespaces?, exceptions?);
-        let failed = |problem| Failure::CouldNotRun(vec![problem]);
-        let mut objects = input::objects(&namespaces).map_err(failed)?;
-        objects.extend(input::objects(&exceptions).map_err(failed)?);
+        let mut objects = input::objects(&namespaces).map_err(Failure::fatal)?;
+        objects.extend(input::objects(&exceptions).map_err(Failure::fatal)?);
         let (tenants, problems) = namespaces::among(&objects);
         if !problems.is_empty() {
             return Err(Failure::CouldNotRun(problems));
         }
-        let profiles = input::objects(&profiles).map_err(failed)?;
+        let profiles = input::objects(&profiles).map_err(Failure::fatal)?;
         let name = |object: &Object<'_>| object.node.get("metadata")?.get("name")?.text().map(str::to_owned);
         let found = profiles.iter().map(|object| (name(object).unwrap_or_default(), profiles::accept(object)));
         Ok(Self {
@@ -160,10 +160,10 @@ impl Dump {
         })
     }
 
-    /// Reads pods and workloads, a file at a time: in a namespace what owns others comes before them.
+    /// Reads pods and workloads file by file. In a namespace, owners come before the objects that they own.
     ///
     /// # Errors
-    /// A damaged file; or what `found` returns.
+    /// A file is damaged, or `found` fails.
     pub fn each(
         &self,
         progress: &mut Progress,
@@ -183,7 +183,7 @@ impl Dump {
             for (_, _, resource) in judged() {
                 let files = (1..).map(|number| namespace.join(numbered(resource, number)));
                 for path in files.take_while(|path| path.is_file()) {
-                    found(read(&input::read(&path.display().to_string())?)?)?;
+                    found(read(&files::read(&path.display().to_string())?)?)?;
                 }
             }
         }
@@ -193,7 +193,7 @@ impl Dump {
 
 /// The objects of a file, as JSON.
 fn read(source: &Arc<Source>) -> Result<Vec<Json>, Failure> {
-    let objects = input::objects(source).map_err(|problem| Failure::CouldNotRun(vec![problem]))?;
+    let objects = input::objects(source).map_err(Failure::fatal)?;
     let (mut found, mut problems) = (Vec::new(), Vec::new());
     for object in objects {
         match object.json() {

@@ -1,4 +1,4 @@
-//! What a change of profiles does to what exists or was asked for: who is newly denied, and who newly admitted. Pure.
+//! The effect of a profile change on existing objects or past requests: newly denied, and newly admitted. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,22 +7,22 @@ use serde_json::{Value as Json, json};
 
 use crate::judge::Violation;
 
-/// The longest text about a violation, in characters.
+/// Maximum length of a message about a violation, in characters.
 const LONGEST: usize = 300;
 
-/// What an API server does with an object.
+/// The answer of an API server to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Effect {
-    /// It violates nothing.
+    /// It has no violations.
     Passes,
-    /// It violates a profile, which warns or notes it.
+    /// It violates a profile at the stage Warn or Audit.
     Reported,
     /// It is denied.
     Denied,
 }
 
 impl Effect {
-    /// By the violations of the object.
+    /// From the violations of the object.
     pub fn of(violations: &[Violation]) -> Self {
         match violations.iter().map(|one| one.denied).max() {
             None => Self::Passes,
@@ -32,7 +32,7 @@ impl Effect {
     }
 }
 
-/// What is different after a change.
+/// The difference after a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Change {
@@ -40,9 +40,9 @@ pub enum Change {
     NewlyDenied,
     /// It was denied, and will not be.
     NewlyAdmitted,
-    /// It passed, and will be warned of or noted.
+    /// It had no violations, and will be warned or audited.
     NewlyReported,
-    /// It was warned of or noted, and will pass.
+    /// It was warned or audited, and will have no violations.
     NoLongerReported,
 }
 
@@ -61,18 +61,18 @@ impl Change {
         }
     }
 
-    /// In words.
+    /// The title.
     pub fn title(self) -> &'static str {
         match self {
             Self::NewlyDenied => "newly denied",
             Self::NewlyAdmitted => "newly admitted",
-            Self::NewlyReported => "newly warned of or noted",
-            Self::NoLongerReported => "no longer warned of or noted",
+            Self::NewlyReported => "newly warned or audited",
+            Self::NoLongerReported => "no longer warned or audited",
         }
     }
 }
 
-/// Where an object belongs.
+/// The place of an object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
     /// Its namespace.
@@ -84,16 +84,16 @@ pub struct Place {
 /// The objects of one workload that one change concerns.
 #[derive(Debug, Default)]
 pub struct Line {
-    /// How many there are.
+    /// Their number.
     pub objects: u64,
-    /// The checks that make the difference, by profile and id, each with the text about the first object.
+    /// The checks that differ, by profile and id, each with the message about the first object.
     pub checks: BTreeMap<(String, String), String>,
 }
 
-/// What is without a verdict for one reason.
+/// Objects without a verdict for one reason.
 #[derive(Debug, Default)]
 pub struct NoVerdict {
-    /// How many there are.
+    /// Their number.
     pub count: u64,
     /// The first one, and more about it.
     pub first: String,
@@ -102,9 +102,9 @@ pub struct NoVerdict {
 /// The effects of a change on many objects.
 #[derive(Debug, Default)]
 pub struct Effects {
-    /// How many were judged before and after the change.
+    /// The number of objects that were evaluated before and after the change.
     pub judged: u64,
-    /// How many of them are denied both before and after.
+    /// The number of them that are denied before and after.
     pub still_denied: u64,
     /// By change and workload.
     pub lines: BTreeMap<(Change, Place), Line>,
@@ -115,11 +115,11 @@ pub struct Effects {
 /// The sums of one change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Total {
-    /// How many objects or requests.
+    /// The number of objects or requests.
     pub objects: u64,
-    /// How many workloads.
+    /// The number of workloads.
     pub workloads: usize,
-    /// How many namespaces.
+    /// The number of namespaces.
     pub namespaces: usize,
 }
 
@@ -144,7 +144,7 @@ impl Effects {
         }
     }
 
-    /// Counts one that has no verdict, and why.
+    /// Counts an object without a verdict, with the reason.
     pub fn unknown(&mut self, why: &str, which: impl FnOnce() -> String) {
         let known = self.no_verdict.entry(why.to_owned()).or_default();
         known.count += 1;
@@ -189,12 +189,12 @@ impl Effects {
         all
     }
 
-    /// Whether anybody is newly denied.
+    /// Whether an object is newly denied.
     pub fn denies(&self) -> bool {
         self.of(Change::NewlyDenied).next().is_some()
     }
 
-    /// For programs: all lines.
+    /// All lines, as JSON.
     pub fn json(&self) -> Json {
         let mut changes = serde_json::Map::new();
         for change in Change::ALL {

@@ -1,54 +1,45 @@
-//! Audit logs of API servers: the events in files, directories and standard input, one at a time, and what profiles said
-//! of each request.
+//! Events of audit logs, and the answers of profiles to each request.
 
-use std::{
-    collections::BTreeMap,
-    fs::{self, File},
-    io::{self, BufRead, BufReader, Read},
-    path::{Path, PathBuf},
-};
+use std::collections::BTreeMap;
 
 use k8s_openapi::jiff::Timestamp;
+use palisade_api::names;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
-use crate::{
-    cluster::could_not_run,
-    denial::{Requested, denial},
-    report::{self, Failure},
-};
+use crate::denial::{Requested, denial};
 
-/// The annotation of a request that a binding with the action Audit leaves (KEP-3488).
+/// The annotation of a request that violates a policy whose binding has the action Audit (KEP-3488).
 pub const FAILURE: &str = "validation.policy.admission.k8s.io/validation_failure";
-/// The annotation with what authorization said. The API server writes it for each request that got so far. Admission, and
-/// so policies, come later, and only if it is `allow`.
+/// The annotation with the decision of authorization. The API server writes it for each request that reached
+/// authorization. Admission, and so policies, come later, and only if it is `allow`.
 pub const DECISION: &str = "authorization.k8s.io/decision";
-/// More than an API server writes about one request.
-const MAX_LINE: u64 = 16 << 20;
 
-/// What an event says, as far as it counts.
+/// The relevant part of an event.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Event {
-    /// How much the audit policy has the API server write.
+    kind: String,
+    api_version: String,
+    /// The level of the audit policy for this event.
     pub level: String,
     stage: String,
     /// `create`, `update`, `patch` and so on.
     pub verb: String,
     #[serde(rename = "requestURI")]
     request_uri: String,
-    /// Who asked.
+    /// The user who sent the request.
     pub user: User,
-    /// As whom, if not as himself.
+    /// The impersonated user, if there is one.
     pub impersonated_user: Option<User>,
-    /// What was asked for.
+    /// The requested object.
     pub object_ref: ObjectRef,
-    /// What the API server answered.
+    /// The answer of the API server.
     pub response_status: ResponseStatus,
-    /// The object as it was sent, with the API server's defaults and before admission.
+    /// The object in the request, with the API server's defaults and before admission.
     pub request_object: Json,
     annotations: BTreeMap<String, String>,
-    /// When it was asked.
+    /// The time of the request.
     pub request_received_timestamp: Option<Timestamp>,
 }
 
@@ -58,15 +49,15 @@ pub struct Event {
 pub struct User {
     /// The name.
     pub username: String,
-    /// What else identifies it.
+    /// Its uid.
     pub uid: String,
     /// The groups.
     pub groups: Vec<String>,
-    /// What the authenticator adds.
+    /// Further attributes from the authenticator.
     pub extra: BTreeMap<String, Vec<String>>,
 }
 
-/// An object, by its address.
+/// The address of an object.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ObjectRef {
@@ -80,7 +71,7 @@ pub struct ObjectRef {
     pub resource: String,
     /// Empty for the object itself.
     pub subresource: String,
-    /// Empty if the API server makes the name.
+    /// Empty if the API server generates the name.
     pub name: String,
 }
 
@@ -88,16 +79,16 @@ pub struct ObjectRef {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct ResponseStatus {
-    /// What the client was told.
+    /// The message to the client.
     pub message: String,
-    /// The status of HTTP.
+    /// The HTTP status.
     pub code: u16,
 }
 
-/// A failure as the annotation has it.
+/// A failure in the annotation.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Noted {
+struct Recorded {
     #[serde(default)]
     message: String,
     #[serde(default)]
@@ -106,125 +97,49 @@ struct Noted {
     validation_actions: Vec<String>,
 }
 
-/// What became of a request.
+/// The effect of a profile on a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub enum Action {
     /// It was denied.
     Denied,
-    /// It was done, and the client warned.
+    /// It was admitted with a warning.
     Warned,
-    /// It was done, and a violation noted in the log.
-    Noted,
+    /// It was admitted, and a violation was recorded in the audit log.
+    Audited,
 }
 
 impl Action {
-    /// As a label of metrics.
+    /// The value of a metric label.
     pub fn label(self) -> &'static str {
         match self {
             Self::Denied => "denied",
             Self::Warned => "warned",
-            Self::Noted => "noted",
+            Self::Audited => "audited",
         }
     }
 }
 
-/// One profile's answer to one request.
+/// The answer of one profile to one request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// The profile.
     pub profile: String,
-    /// What became of the request by it.
+    /// The effect of the profile on the request.
     pub action: Action,
     /// The checks that it violates.
     pub checks: Vec<String>,
 }
 
-/// What an event says of policies.
+/// The answers of policies in an event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Findings {
-    /// What the profiles said of the request.
+    /// The answers of the profiles to the request.
     pub of_profiles: Vec<Finding>,
     /// Whether another policy denied it.
     pub of_others: bool,
-    /// Whether it looks like an answer of a policy, and does not say that authorization allowed the request. Nothing of
-    /// it counts.
+    /// Whether it looks like an answer of a policy, but has no decision that authorization allowed the request. It is
+    /// not counted.
     pub undecided: bool,
-}
-
-/// Reads the events of requests that were answered, in the order of the logs.
-///
-/// # Errors
-/// A log that cannot be read.
-pub fn each(paths: &[PathBuf], mut found: impl FnMut(Event)) -> Result<(), Failure> {
-    for path in files(paths)? {
-        let name = path.display().to_string();
-        if name == "-" {
-            read("<stdin>", io::stdin().lock(), &mut found)?;
-        } else {
-            let file = File::open(&path).map_err(|error| could_not_run(format!("{name}: {error}")))?;
-            read(&name, BufReader::new(file), &mut found)?;
-        }
-    }
-    Ok(())
-}
-
-/// The files, and those in directories in the order of their names.
-fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
-    let mut all = Vec::new();
-    for path in paths {
-        let failed = |error: io::Error| could_not_run(format!("{}: {error}", path.display()));
-        if !path.is_dir() {
-            all.push(path.clone());
-            continue;
-        }
-        let entries = fs::read_dir(path).and_then(Iterator::collect::<io::Result<Vec<_>>>).map_err(failed)?;
-        let mut found: Vec<_> = entries.into_iter().map(|entry| entry.path()).filter(|path| path.is_file()).collect();
-        let is_packed = |path: &Path| path.extension().is_some_and(|extension| extension == "gz");
-        for packed in found.iter().filter(|path| is_packed(path)) {
-            report::note(&format!("note: {} is left out: unpack it first", packed.display()));
-        }
-        found.retain(|path| !is_packed(path));
-        found.sort();
-        if found.is_empty() {
-            return Err(could_not_run(format!("{}: no files in this directory", path.display())));
-        }
-        all.extend(found);
-    }
-    Ok(all)
-}
-
-/// Reads one log: an event in JSON on each line. Lines that are none are counted, and reported.
-///
-/// # Errors
-/// It cannot be read.
-pub fn read(name: &str, mut from: impl BufRead, found: &mut impl FnMut(Event)) -> Result<(), Failure> {
-    let (mut number, mut unreadable, mut first) = (0_u64, 0_u64, 0);
-    let mut line = Vec::new();
-    loop {
-        line.clear();
-        number += 1;
-        let read = from.by_ref().take(MAX_LINE).read_until(b'\n', &mut line);
-        if read.map_err(|error| could_not_run(format!("{name}: {error}")))? == 0 {
-            break;
-        }
-        if line.iter().all(u8::is_ascii_whitespace) {
-            continue;
-        }
-        if let Ok(event) = serde_json::from_slice::<Event>(&line) {
-            if event.is_answered() {
-                found(event);
-            }
-        } else {
-            // The last line of a log may be half written.
-            unreadable += 1;
-            first = if unreadable == 1 { number } else { first };
-        }
-    }
-    if unreadable > 0 {
-        let lines = if unreadable == 1 { "line is not an audit event" } else { "lines are not audit events" };
-        report::note(&format!("note: {name}: {unreadable} {lines}, the first is line {first}"));
-    }
-    Ok(())
 }
 
 impl Event {
@@ -234,16 +149,16 @@ impl Event {
         denial(Requested { group: api_group, resource, name }, self.response_status.code, &self.response_status.message)
     }
 
-    /// What policies said of the request. An answer of authorization may quote a name of the request that looks like a
-    /// denial: only requests that were allowed got to policies.
+    /// The answers of policies to the request. An answer of authorization may quote a name in the request that looks
+    /// like a denial. Only allowed requests reached policies.
     pub fn findings(&self) -> Findings {
         let mut found = Findings::default();
-        let noted = self.annotations.get(FAILURE);
+        let recorded = self.annotations.get(FAILURE);
         match self.annotations.get(DECISION).map(String::as_str) {
             Some("allow") => {}
             Some(_) => return found,
             None => {
-                found.undecided = noted.is_some() || self.denial().is_some();
+                found.undecided = recorded.is_some() || self.denial().is_some();
                 return found;
             }
         }
@@ -256,11 +171,11 @@ impl Event {
                 None => found.of_others = true,
             }
         }
-        let noted = noted.and_then(|text| serde_json::from_str::<Vec<Noted>>(text).ok());
-        for Noted { message, policy, validation_actions } in noted.into_iter().flatten() {
+        let recorded = recorded.and_then(|text| serde_json::from_str::<Vec<Recorded>>(text).ok());
+        for Recorded { message, policy, validation_actions } in recorded.into_iter().flatten() {
             let Some(profile) = profile_of(&policy) else { continue };
             let warned = validation_actions.iter().any(|action| action == "Warn");
-            let action = if warned { Action::Warned } else { Action::Noted };
+            let action = if warned { Action::Warned } else { Action::Audited };
             let finding = Finding { checks: checks(&message, &profile), profile, action };
             // The bindings for creation and for updates are of one policy.
             if !found.of_profiles.contains(&finding) {
@@ -270,7 +185,7 @@ impl Event {
         found
     }
 
-    /// What the request was about, as well as the log knows.
+    /// The workload of the request, as far as the log has it.
     pub fn workload(&self) -> String {
         let metadata = &self.request_object["metadata"];
         let owners = metadata["ownerReferences"].as_array();
@@ -283,26 +198,32 @@ impl Event {
         format!("{}/{name}", self.object_ref.resource)
     }
 
-    /// Whether the request was answered; of most requests there are events from before that.
+    /// Whether it is an event of an audit log. An event without a kind is recognised by its other fields.
+    pub fn is_event(&self) -> bool {
+        match self.kind.as_str() {
+            "" => !self.stage.is_empty() && !self.request_uri.is_empty(),
+            kind => kind == "Event" && self.api_version.starts_with("audit.k8s.io/"),
+        }
+    }
+
+    /// Whether the request was answered. Most requests also have events from before the answer.
     pub fn is_answered(&self) -> bool {
         !matches!(self.stage.as_str(), "RequestReceived" | "ResponseStarted")
     }
 
-    /// Whether it was a dry run. The controller asks by these whether a profile is in force.
+    /// Whether it was a dry run. The probes of the controller are dry runs.
     pub fn is_dry_run(&self) -> bool {
         self.request_uri.contains("dryRun=")
     }
 }
 
-/// The profile that a policy was made for.
+/// The profile that a policy was generated from.
 pub fn profile_of(policy: &str) -> Option<String> {
-    let rest = policy.strip_prefix("palisade-")?;
-    let name = rest.strip_suffix("-pods").or_else(|| rest.strip_suffix("-workloads"))?;
-    Some(name.to_owned())
+    names::profile_of_policy(policy).map(str::to_owned)
 }
 
-/// The checks that a message of a profile names. A text of the request that a message quotes may look like a check: then
-/// it is counted, too.
+/// The checks in a message of a profile. Text of the request in a message may look like a check: then it is counted,
+/// too.
 fn checks(message: &str, profile: &str) -> Vec<String> {
     let text = message.split_once(&format!("ToolSecurityProfile {profile}: ")).map_or(message, |(_, text)| text);
     let is_id = |id: &str| {
@@ -332,6 +253,7 @@ mod tests {
     fn policies_of_others_are_no_profiles() {
         assert_eq!(profile_of("palisade-my-pods-pods").as_deref(), Some("my-pods"));
         assert_eq!(profile_of("palisade-tools-workloads").as_deref(), Some("tools"));
+        assert_eq!(profile_of("palisade-tools-pods-checks").as_deref(), Some("tools"));
         assert_eq!(profile_of("tools-pods"), None);
     }
 
@@ -385,11 +307,11 @@ mod tests {
         assert_eq!(of(Some("allow")).of_profiles[0].checks, ["privileged"]);
         assert_eq!(of(Some("forbid")), Findings::default());
         assert_eq!(of(None), Findings { undecided: true, ..Findings::default() });
-        let mut noted = event("a", 201, "", None);
+        let mut audited = event("a", 201, "", None);
         let text = json!([{"message": "[a] b", "policy": "palisade-x-pods", "validationActions": ["Audit"]}]);
-        noted.annotations.insert(FAILURE.to_owned(), text.to_string());
-        assert_eq!(noted.findings(), Findings { undecided: true, ..Findings::default() });
-        noted.annotations.insert(DECISION.to_owned(), "allow".to_owned());
-        assert_eq!(noted.findings().of_profiles[0].action, Action::Noted);
+        audited.annotations.insert(FAILURE.to_owned(), text.to_string());
+        assert_eq!(audited.findings(), Findings { undecided: true, ..Findings::default() });
+        audited.annotations.insert(DECISION.to_owned(), "allow".to_owned());
+        assert_eq!(audited.findings().of_profiles[0].action, Action::Audited);
     }
 }

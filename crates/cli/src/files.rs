@@ -1,4 +1,4 @@
-//! Which files are read.
+//! The files to read.
 
 use std::{
     collections::BTreeSet,
@@ -10,10 +10,10 @@ use std::{
 
 use crate::report::{Failure, Problem, Source};
 
-/// More than any chart needs. It bounds how much memory a file can take.
-const MAX_BYTES: u64 = 16 << 20;
+/// More than the namespaces of any cluster need. It limits the memory for a file.
+const MAX_BYTES: u64 = 64 << 20;
 
-/// The files of directories, in order; other paths as they are.
+/// The files in directories, in order; other paths unchanged.
 pub fn expand(paths: &[String]) -> Result<Vec<String>, Failure> {
     let mut found = Vec::new();
     for path in paths {
@@ -26,12 +26,12 @@ pub fn expand(paths: &[String]) -> Result<Vec<String>, Failure> {
     Ok(found)
 }
 
-/// Whether a file in a directory is read, by its name.
+/// Whether a file in a directory is read, by its extension.
 pub fn is_manifest(path: &Path) -> bool {
     path.extension().is_some_and(|ending| ["yaml", "yml", "json"].iter().any(|one| ending == *one))
 }
 
-/// Adds the files of a directory, unless a link leads into a directory on the way here.
+/// Adds the files of a directory. A link to a directory above it is not followed.
 fn walk(directory: &Path, open: &mut BTreeSet<PathBuf>, found: &mut Vec<String>) -> Result<(), Failure> {
     let failed = |error: io::Error| could_not_read(&directory.display().to_string(), &error);
     let real = directory.canonicalize().map_err(failed)?;
@@ -58,19 +58,34 @@ fn walk(directory: &Path, open: &mut BTreeSet<PathBuf>, found: &mut Vec<String>)
     Ok(())
 }
 
-/// The texts of files, and of those in directories.
+/// The content of files, and of the files in directories.
 pub fn sources(paths: &[String]) -> Result<Vec<Arc<Source>>, Failure> {
     let (mut sources, mut problems) = (Vec::new(), Vec::new());
     for path in expand(paths)? {
-        let (source, problem) = read(&path)?;
+        let (source, problem) = read_or_problem(&path)?;
         problems.extend(problem);
         sources.push(source);
     }
     if problems.is_empty() { Ok(sources) } else { Err(Failure::CouldNotRun(problems)) }
 }
 
-/// Reads a file or standard input: its source, and the problem if it is not text.
-pub fn read(path: &str) -> Result<(Arc<Source>, Option<Problem>), Failure> {
+/// Reads a file, or standard input if `path` is `-`.
+///
+/// # Errors
+/// It cannot be read, or is not UTF-8 text.
+pub fn read(path: &str) -> Result<Arc<Source>, Failure> {
+    let (source, problem) = read_or_problem(path)?;
+    match problem {
+        None => Ok(source),
+        Some(problem) => Err(Failure::CouldNotRun(vec![problem])),
+    }
+}
+
+/// The same: its source, and the problem if it is not UTF-8 text.
+///
+/// # Errors
+/// It cannot be read.
+pub fn read_or_problem(path: &str) -> Result<(Arc<Source>, Option<Problem>), Failure> {
     let name = if path == "-" { "<stdin>" } else { path };
     let mut bytes = Vec::new();
     let read = if path == "-" {
@@ -78,21 +93,24 @@ pub fn read(path: &str) -> Result<(Arc<Source>, Option<Problem>), Failure> {
     } else {
         fs::File::open(path).and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut bytes))
     };
-    read.map_err(|error| could_not_read(name, &error))?;
+    read.map_err(|error| match error.kind() {
+        io::ErrorKind::IsADirectory => could_not_read(name, &"is a directory; specify a file"),
+        _ => could_not_read(name, &error),
+    })?;
     let bad = |message: String| {
         let source = Arc::new(Source::new(name, String::new()));
         let problem = Problem::new(message).at(&source, 0..0);
         (source, Some(problem))
     };
     if bytes.len() as u64 > MAX_BYTES {
-        return Ok(bad(format!("larger than {} MiB", MAX_BYTES >> 20)));
+        return Ok(bad(format!("must be at most {} MiB", MAX_BYTES >> 20)));
     }
-    Ok(match String::from_utf8(bytes) {
+    Ok(match palisade_manifest::decode(bytes) {
         Ok(text) => (Arc::new(Source::new(name, text)), None),
-        Err(error) => bad(format!("not UTF-8 text, from byte {} on", error.utf8_error().valid_up_to())),
+        Err(at) => bad(format!("must be UTF-8 text: invalid at byte {at}")),
     })
 }
 
-fn could_not_read(name: &str, error: &io::Error) -> Failure {
+fn could_not_read(name: &str, error: &dyn std::fmt::Display) -> Failure {
     Failure::CouldNotRun(vec![Problem::new(format!("{name}: {error}"))])
 }

@@ -1,5 +1,5 @@
-//! What several commands judge: the pods and workloads of a cluster, of what `palisade dump` wrote of one, or of manifests;
-//! with the namespaces that they are in, and the version of the API server.
+//! Input that several commands evaluate: the pods and workloads of a cluster, of a dump or of manifests, with their
+//! namespaces and the version of the API server.
 
 use palisade_cel::Minor;
 use palisade_objects::json::set;
@@ -9,45 +9,51 @@ use crate::{
     cluster::ClusterArgs,
     dumped::Dump,
     files,
-    input::{self, Object},
+    input::{self, Found, Object, UnjudgedArgs},
     judge, live,
     namespaces::{self, Tenant},
-    options::kube_version_help,
+    options::{INPUT, kube_version_help},
     profiles::{self, Accepted},
     progress::Progress,
     report::{Failure, Problem},
 };
 
-/// The arguments that say where it is. What they say of themselves is what most commands do with it.
+/// The arguments for this input. Commands that use it in another way replace the help.
 #[derive(Debug, Default, clap::Args)]
 pub struct GroundArgs {
-    /// Judge the pods and workloads of the cluster of the kubeconfig. It takes the rights to list them.
-    #[arg(long, conflicts_with_all = ["dump", "namespaces"])]
+    /// Evaluate the pods and workloads of the cluster. Requires permission to list them.
+    #[arg(long, help_heading = INPUT, conflicts_with_all = ["dump", "namespaces"])]
     pub live: bool,
-    /// Judge the pods and workloads in a directory that palisade dump wrote.
-    #[arg(long, value_name = "DIR", conflicts_with = "namespaces")]
+    /// Evaluate the pods and workloads in a directory from palisade dump.
+    #[arg(long, value_name = "DIR", help_heading = INPUT, conflicts_with = "namespaces")]
     pub dump: Option<String>,
-    /// A file with Namespaces and ToolSecurityExceptions, besides those among the manifests.
-    #[arg(long, value_name = "FILE")]
+    /// File with Namespaces and ToolSecurityExceptions, in addition to those among the manifests.
+    #[arg(long, value_name = "FILE", help_heading = INPUT)]
     pub namespaces: Option<String>,
-    #[arg(long, value_name = "VERSION", help = format!("{}; by default that of the cluster or the dump, or {} for files", kube_version_help(), Minor::DEFAULT))]
+    #[arg(
+        long,
+        value_name = "VERSION",
+        help = format!("{}; the default is the version of the cluster or the dump, or {} for files", kube_version_help(), Minor::DEFAULT)
+    )]
     pub kube_version: Option<Minor>,
+    #[command(flatten)]
+    pub unjudged: UnjudgedArgs,
     #[command(flatten)]
     pub cluster: ClusterArgs,
 }
 
-/// Where pods and workloads are.
+/// The source of pods and workloads.
 pub enum Objects<'a> {
     /// In the cluster.
     Cluster(&'a ClusterArgs),
     /// In a dump.
     Dump(Dump),
-    /// In manifests, from which they were read: what owns others comes before them.
+    /// In manifests, after parsing: owners come before the objects that they own.
     Files(Vec<Json>),
 }
 
 impl Objects<'_> {
-    /// Reads them, some at a time: of a namespace what owns others comes before them.
+    /// Reads them in batches. In a namespace, owners come before the objects that they own.
     ///
     /// # Errors
     /// They cannot be read.
@@ -79,8 +85,10 @@ pub struct Ground<'a> {
     pub version: Minor,
     /// The pods and workloads.
     pub objects: Objects<'a>,
-    /// What of the cluster may change pods in admission, other than Palisade.
+    /// Objects in the cluster that may change pods in admission, except those of Palisade.
     pub mutators: Vec<String>,
+    /// Objects in the manifests that cannot be evaluated.
+    pub problems: Vec<Problem>,
 }
 
 impl<'a> Ground<'a> {
@@ -96,7 +104,7 @@ impl<'a> Ground<'a> {
         progress: &mut Progress,
     ) -> Result<Self, Failure> {
         let given = if profiles.is_empty() { None } else { Some(profiles::all(&files::sources(profiles)?)?) };
-        let mut mutators = Vec::new();
+        let (mut mutators, mut problems) = (Vec::new(), Vec::new());
         let (accepted, tenants, version, objects) = if args.live {
             let (found, tenants, version) = args.cluster.ask(async |client| {
                 let rights = live::judged().chain([live::NAMESPACES, live::EXCEPTIONS]);
@@ -116,33 +124,36 @@ impl<'a> Ground<'a> {
             let reading =
                 Reading { namespaces: args.namespaces.as_deref(), profiles: given.is_none(), ..Reading::default() };
             let found = Manifests::read(files, reading)?;
+            problems = found.problems;
             (given.unwrap_or(found.profiles), found.tenants, Minor::DEFAULT, Objects::Files(found.objects))
         };
         if accepted.is_empty() {
-            let help = "--profile names files with profiles";
-            return Err(Failure::CouldNotRun(vec![Problem::new("there is no profile to judge by").help(help)]));
+            let help = "specify files with profiles by --profile";
+            return Err(Failure::CouldNotRun(vec![Problem::new("at least one profile is required").help(help)]));
         }
-        Ok(Self { accepted, tenants, version: args.kube_version.unwrap_or(version), objects, mutators })
+        Ok(Self { accepted, tenants, version: args.kube_version.unwrap_or(version), objects, mutators, problems })
     }
 }
 
-/// What is in manifests.
+/// The objects in manifests.
 #[derive(Default)]
 pub struct Manifests {
-    /// The profiles among them, unless others are judged by.
+    /// The profiles among them, unless other profiles are used.
     pub profiles: Vec<Accepted>,
     /// The namespaces, with the exceptions in them.
     pub tenants: Vec<Tenant>,
     /// The pods and workloads.
     pub objects: Vec<Json>,
+    /// Objects that cannot be evaluated.
+    pub problems: Vec<Problem>,
 }
 
 /// How manifests are read.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Reading<'a> {
-    /// A file with namespaces, which take the place of those among the manifests.
+    /// A file with namespaces, which replace those among the manifests.
     pub namespaces: Option<&'a str>,
-    /// The namespace of what names none.
+    /// The namespace of objects that do not specify one.
     pub namespace: Option<&'a str>,
     /// Whether all namespaces must be known.
     pub known: bool,
@@ -154,27 +165,20 @@ impl Manifests {
     /// Reads files and directories.
     ///
     /// # Errors
-    /// They cannot be read; or all mistakes in them.
+    /// They cannot be read, or profiles and namespaces have errors. All errors are returned.
     pub fn read(files: &[String], reading: Reading<'_>) -> Result<Self, Failure> {
         let sources = files::sources(files)?;
-        let (mut objects, mut problems) = (Vec::new(), Vec::new());
-        for source in &sources {
-            match input::objects(source) {
-                Ok(found) => objects.extend(found),
-                Err(problem) => problems.push(problem),
-            }
+        let Found { objects, mut unread } = input::all(&sources);
+        if objects.is_empty() && unread.is_empty() {
+            unread.push(Problem::new("no object found in the files"));
         }
-        if objects.is_empty() && problems.is_empty() {
-            problems.push(Problem::new("no object found in the files"));
-        }
-        let (mut tenants, wrong) = namespaces::among(&objects);
-        problems.extend(wrong);
+        let (mut tenants, mut problems) = namespaces::among(&objects);
         if let Some(path) = reading.namespaces {
-            let given = namespaces::read(&input::read(path)?)?;
+            let given = namespaces::read(&files::read(path)?)?;
             tenants.retain(|one| !given.iter().any(|other| other.name == one.name));
             tenants.extend(given);
         }
-        let mut found = Self { tenants, ..Self::default() };
+        let mut found = Self { tenants, problems: unread, ..Self::default() };
         let mut pods = Vec::new();
         for object in &objects {
             let is_pod = judge::is_pod(&object.api_version, &object.kind);
@@ -182,8 +186,10 @@ impl Manifests {
                 let into = if is_pod { &mut pods } else { &mut found.objects };
                 match placed(object, &found.tenants, reading) {
                     Ok(json) => into.push(json),
-                    Err(problem) => problems.push(problem),
+                    Err(problem) => found.problems.push(problem),
                 }
+            } else if let Some(why) = judge::no_longer_served(&object.api_version, &object.kind) {
+                found.problems.push(object.problem("apiVersion", why));
             } else if object.kind == profiles::KIND && reading.profiles {
                 found.profile(object, &mut problems);
             }
@@ -195,7 +201,7 @@ impl Manifests {
     fn profile(&mut self, object: &Object<'_>, problems: &mut Vec<Problem>) {
         match profiles::accept(object) {
             Ok(one) if self.profiles.iter().any(|other| other.checked.profile == one.checked.profile) => {
-                problems.push(object.problem("metadata.name", "a second profile with this name"));
+                problems.push(object.problem("metadata.name", "must be unique: another profile has this name"));
             }
             Ok(one) => self.profiles.push(one),
             Err(found) => problems.extend(found),

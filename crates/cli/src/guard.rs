@@ -1,5 +1,5 @@
-//! `palisade guard off`: how to remove the guard of a profile. It prints commands and asks no cluster, because whoever
-//! needs it may have only kubectl and a controller that is down.
+//! `palisade guard off`: prints commands that remove the guard of a profile. It does not connect to a cluster: in an
+//! emergency, an administrator may have only kubectl, and the controller may be down.
 
 use clap::Subcommand;
 use palisade_api::names::{self, Part};
@@ -9,12 +9,12 @@ use crate::{
     report::{Failure, Problem},
 };
 
-/// What to do with the guard of a profile.
+/// Commands for the guard of a profile.
 #[derive(Debug, Subcommand)]
 pub enum GuardCommand {
-    /// Print the commands that remove it.
+    /// Print commands that remove the guard.
     Off {
-        /// The name of the profile.
+        /// Name of the profile.
         #[arg(value_name = "PROFILE")]
         profile: String,
     },
@@ -24,13 +24,14 @@ pub enum GuardCommand {
 pub fn run(command: &GuardCommand) -> Result<(), Failure> {
     let GuardCommand::Off { profile } = command;
     if !is_name(profile) {
-        let message = format!("{profile:?} is not the name of a profile: small letters, digits, dashes and dots");
+        let message =
+            format!("invalid profile name {profile:?}: must consist of lower case letters, digits, dashes and dots");
         return Err(Failure::CouldNotRun(vec![Problem::new(message)]));
     }
     output::print(&commands(profile))
 }
 
-/// It becomes a word of a shell.
+/// Whether it is safe as a word in a shell command.
 fn is_name(text: &str) -> bool {
     let mut letters = text.chars();
     letters.all(|one| one.is_ascii_lowercase() || one.is_ascii_digit() || matches!(one, '-' | '.'))
@@ -41,9 +42,9 @@ fn is_name(text: &str) -> bool {
 fn commands(profile: &str) -> String {
     let guard = names::policy(profile, Part::Guard);
     format!(
-        "# The controller removes the guard when the profile no longer asks for it:\n\
+        "# With a running controller: change the profile, and the controller removes the guard\n\
          kubectl patch {}.{} {profile} --type merge -p '{{\"spec\":{{\"guardSources\":false}}}}'\n\
-         # If the controller does not run, this removes it; a controller that runs restores it:\n\
+         # Without a controller: delete the binding; a running controller would restore it\n\
          kubectl delete validatingadmissionpolicybinding {guard}\n",
         names::PROFILES,
         names::GROUP,

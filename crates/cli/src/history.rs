@@ -1,4 +1,4 @@
-//! `palisade history`: lists the revisions of a profile that were put in force.
+//! `palisade history`: lists the recorded revisions of a profile.
 
 use clap::ValueEnum;
 use k8s_openapi::jiff::Timestamp;
@@ -17,22 +17,23 @@ Examples:
   palisade diff toolforge@3 toolforge
   palisade rollback toolforge --to 3
 
-A revision is a generation of the profile's spec that was put in force. The last ten are kept, as ControllerRevisions in \
-namespace palisade-system; whoever may list those and get the profile can read them.
+A revision is a generation of the profile's spec that was active. The last ten revisions are kept, as \
+ControllerRevisions in namespace palisade-system. To read them, a user needs permission to list those and to get the \
+profile.
 
 Exit codes: 0 listed, 2 could not run.";
 
-/// How many changed fields the table names.
+/// How many changed fields the table lists.
 const NAMED: usize = 3;
 
 /// The arguments of `palisade history`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct HistoryArgs {
-    /// The name of a ToolSecurityProfile in the cluster.
+    /// Name of a ToolSecurityProfile in the cluster.
     #[arg(value_name = "PROFILE")]
     pub profile: String,
-    /// The output format.
+    /// Output format.
     #[arg(short, long, value_name = "FORMAT", default_value = "table")]
     pub output: HistoryFormat,
     #[command(flatten)]
@@ -42,11 +43,11 @@ pub struct HistoryArgs {
 /// The format of a history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum HistoryFormat {
-    /// A line for each revision.
+    /// One line for each revision.
     Table,
-    /// A document for each revision, with its spec.
+    /// One document for each revision, with its spec.
     Yaml,
-    /// One object with a list of revisions, each with its spec.
+    /// One object with a list of revisions, with their specs.
     Json,
 }
 
@@ -65,7 +66,7 @@ pub fn run(args: &HistoryArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What the profile says now, if that is not in force.
+/// A note about the current spec, if it is not active.
 fn pending(history: &History) -> Option<String> {
     let generation = history.profile.metadata.generation.unwrap_or_default();
     if history.revisions.first().is_some_and(|newest| newest.revision.generation == generation) {
@@ -74,7 +75,7 @@ fn pending(history: &History) -> Option<String> {
     let conditions = history.profile.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
     let ready = conditions.iter().find(|condition| condition.type_ == "Ready" && condition.status != "True");
     let why = ready.map(|ready| format!(": {}", ready.message)).unwrap_or_default();
-    Some(format!("note: generation {generation}, which is the spec now, is not in force{why}"))
+    Some(format!("note: generation {generation} (the current spec) is not active{why}"))
 }
 
 fn items(history: &History) -> Vec<Json> {
@@ -98,14 +99,14 @@ fn table(history: &History, now: Timestamp) -> String {
         rows.push(vec![
             recorded.revision.generation.to_string(),
             recorded.at.map_or_else(|| "unknown".to_owned(), |at| output::age(now.as_second() - at.as_second())),
-            if index == 0 { "in force" } else { "" }.to_owned(),
+            if index == 0 { "active" } else { "" }.to_owned(),
             changed.unwrap_or_default(),
         ]);
     }
     output::table(&rows)
 }
 
-/// The first paths, and how many more there are.
+/// The first paths, and the number of the others.
 fn shortened(paths: &[String]) -> String {
     match paths.split_at_checked(NAMED) {
         Some((named, rest)) if !rest.is_empty() => format!("{} and {} more", named.join(", "), rest.len()),
@@ -152,9 +153,9 @@ mod tests {
     #[test]
     fn newest_revision_comes_first_and_is_in_force() {
         let expected = "\
-REVISION   AGE   STATE      CHANGED
-5          90s   in force   spec.host.ports, spec.images.allowedRegistries
-2          27h              spec.host.ports
+REVISION   AGE   STATE    CHANGED
+5          90s   active   spec.host.ports, spec.images.allowedRegistries
+2          27h            spec.host.ports
 1          2d
 ";
         assert_eq!(table(&history(), Timestamp::from_second(200_090).unwrap()), expected);
@@ -162,7 +163,7 @@ REVISION   AGE   STATE      CHANGED
 
     #[test]
     fn spec_that_is_not_in_force_is_noted() {
-        assert_eq!(pending(&history()).as_deref(), Some("note: generation 6, which is the spec now, is not in force"));
+        assert_eq!(pending(&history()).as_deref(), Some("note: generation 6 (the current spec) is not active"));
         let mut same = history();
         same.profile.metadata.generation = Some(5);
         assert_eq!(pending(&same), None);

@@ -1,4 +1,4 @@
-//! How effects are shown: to people, in a pull request, and to programs.
+//! Output of effects: text, Markdown for a pull request, and JSON.
 
 use std::fmt::{Display, Write as _};
 
@@ -8,36 +8,37 @@ use serde_json::Value as Json;
 use crate::{
     effects::{Change, Effects, Line, NoVerdict},
     markdown::{plain, table},
+    options::OUTPUT,
     output,
     report::{harmless, one_line},
 };
 
-/// How a comparison is printed.
+/// The format of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ImpactFormat {
     /// Tables.
     Human,
     /// Markdown, for a pull request.
     Markdown,
-    /// One object, for programs: everything.
+    /// One object with everything, for programs.
     Json,
 }
 
-/// The arguments that say how.
+/// The arguments for the output.
 #[derive(Debug, clap::Args)]
 pub struct ImpactArgs {
-    /// How many workloads and checks are named.
-    #[arg(long, value_name = "COUNT", default_value_t = 20)]
+    /// Number of workloads and checks to list.
+    #[arg(long, value_name = "COUNT", default_value_t = 20, help_heading = OUTPUT)]
     pub top: usize,
-    /// The output format.
-    #[arg(short, long, value_name = "FORMAT", default_value = "human")]
+    /// Output format.
+    #[arg(short, long, value_name = "FORMAT", default_value = "human", help_heading = OUTPUT)]
     pub output: ImpactFormat,
 }
 
-/// What is shown besides the effects.
+/// Output in addition to the effects.
 #[derive(Debug, Default)]
 pub struct About {
-    /// What was judged: `objects` or `requests`.
+    /// The evaluated items: `objects` or `requests`.
     pub what: &'static str,
     /// A sentence before everything else.
     pub head: String,
@@ -47,7 +48,7 @@ pub struct About {
     pub json: serde_json::Map<String, Json>,
 }
 
-/// The text; `effects` is missing if nothing was judged.
+/// The text. `effects` is missing if nothing was evaluated.
 pub fn text(&ImpactArgs { top, output }: &ImpactArgs, about: &About, effects: Option<&Effects>) -> String {
     let text = match output {
         ImpactFormat::Human => human(about, effects, top),
@@ -60,7 +61,7 @@ pub fn text(&ImpactArgs { top, output }: &ImpactArgs, about: &About, effects: Op
             return format!("{:#}\n", Json::Object(all));
         }
     };
-    // Names and texts come from objects that anybody may have made.
+    // Names and messages come from objects of tenants.
     text.chars().map(|c| if c == '\n' { c } else { harmless(c) }).collect()
 }
 
@@ -75,7 +76,7 @@ fn human(about: &About, effects: Option<&Effects>, top: usize) -> String {
         let total = effects.total(change);
         if total.objects == 0 {
             if change == Change::NewlyDenied {
-                text.push_str("\nnobody is newly denied\n");
+                let _ = writeln!(text, "\nno newly denied {}", about.what);
             }
             continue;
         }
@@ -104,7 +105,7 @@ fn human(about: &About, effects: Option<&Effects>, top: usize) -> String {
         text.push_str(&more(total.workloads, top, "workloads"));
     }
     if !effects.no_verdict.is_empty() {
-        let head = ["NO VERDICT", "BECAUSE", "FIRST"].map(str::to_owned).to_vec();
+        let head = ["NO VERDICT", "REASON", "FIRST"].map(str::to_owned).to_vec();
         let rows = effects
             .no_verdict
             .iter()
@@ -116,7 +117,7 @@ fn human(about: &About, effects: Option<&Effects>, top: usize) -> String {
 
 fn counted(about: &About, effects: &Effects) -> String {
     let unknown: u64 = effects.no_verdict.values().map(|one| one.count).sum();
-    let mut text = format!("{} judged", plural(effects.judged, about.what.trim_end_matches('s')));
+    let mut text = format!("{} evaluated", plural(effects.judged, about.what.trim_end_matches('s')));
     if effects.still_denied > 0 {
         let _ = write!(text, ", {} of them denied before and after", effects.still_denied);
     }
@@ -127,7 +128,7 @@ fn counted(about: &About, effects: &Effects) -> String {
 }
 
 fn markdown(about: &About, effects: Option<&Effects>, top: usize) -> String {
-    let mut text = format!("### Palisade: what changes\n\n{}\n", plain(&about.head));
+    let mut text = format!("### Palisade: effect of the change\n\n{}\n", plain(&about.head));
     if let Some(effects) = effects {
         let _ = writeln!(text, "\n{}.\n", plain(&counted(about, effects)));
         let what = format!("#{}", about.what);
@@ -156,7 +157,7 @@ fn markdown(about: &About, effects: Option<&Effects>, top: usize) -> String {
                 .no_verdict
                 .iter()
                 .map(|(why, NoVerdict { count, first })| vec![count.to_string(), plain(why), plain(first)]);
-            text.push_str(&table(&[&what, "because", "first"], rows));
+            text.push_str(&table(&[&what, "reason", "first"], rows));
         }
     }
     for (name, diff) in &about.diffs {
@@ -181,7 +182,11 @@ fn or_none(profile: &str) -> String {
 }
 
 fn more(all: usize, top: usize, what: &str) -> String {
-    if all > top { format!("and {} more {what}; --top names more, -o json all\n", all - top) } else { String::new() }
+    if all > top {
+        format!("and {} more {what}; list more with --top, or all with -o json\n", all - top)
+    } else {
+        String::new()
+    }
 }
 
 fn plural<Count: Copy + Display + PartialEq + From<u8>>(count: Count, what: &str) -> String {
@@ -235,7 +240,7 @@ one profile changes
 -```
 +x
 
-3 objects judged; 1 without a verdict
+3 objects evaluated; 1 without a verdict
 
 newly denied: 3 objects of 2 workloads in 2 namespaces
 PROFILE   CHECK        OBJECTS   WORKLOADS   NAMESPACES
@@ -243,9 +248,9 @@ tools     privileged   3         2           2
 
 NAMESPACE   WORKLOAD         OBJECTS   CHECKS
 a           Deployment/web   2         privileged
-and 1 more workloads; --top names more, -o json all
+and 1 more workloads; list more with --top, or all with -o json
 
-NO VERDICT   BECAUSE     FIRST
+NO VERDICT   REASON      FIRST
 1            too large   a Pod/p
 ";
         assert_eq!(text(&ImpactArgs { output: ImpactFormat::Human, top: 1 }, &about(), Some(&effects())), expected);

@@ -1,36 +1,84 @@
-//! Files and the Kubernetes objects in them.
+//! The Kubernetes objects in files, for all commands. Documents that are not objects are never ignored: they are
+//! reported with their place, and the exit code is 2.
 
-use std::{
-    fs::File,
-    io::{self, Read},
-    sync::Arc,
-};
+use std::sync::Arc;
 
-pub use palisade_manifest::{Object, objects};
+pub use palisade_manifest::Object;
+use palisade_manifest::Problem;
 
-use crate::report::{Failure, Problem, Source};
+use crate::report::{self, Failure, Source};
 
-/// More than the namespaces of any cluster need. It bounds how much memory a file can take.
-const MAX_BYTES: u64 = 64 << 20;
+/// The objects in a file, with those in lists one by one.
+///
+/// # Errors
+/// The file is neither YAML nor JSON, or has documents that are not objects. All of them are returned.
+pub fn objects(source: &Arc<Source>) -> Result<Vec<Object<'_>>, Failure> {
+    let objects =
+        palisade_manifest::objects(source).map_err(|problem| Failure::Wrong(vec![of_helm(source, problem)]))?;
+    let refused: Vec<_> = objects.iter().filter_map(Object::refusal).collect();
+    if refused.is_empty() { Ok(objects) } else { Err(Failure::CouldNotRun(refused)) }
+}
 
-/// Reads a file, or standard input if `path` is `-`.
-pub fn read(path: &str) -> Result<Arc<Source>, Failure> {
-    let name = if path == "-" { "<stdin>" } else { path };
-    let failed = |what: &dyn std::fmt::Display| Failure::CouldNotRun(vec![Problem::new(format!("{name}: {what}"))]);
-    let mut bytes = Vec::new();
-    let read = if path == "-" {
-        io::stdin().lock().take(MAX_BYTES + 1).read_to_end(&mut bytes)
-    } else {
-        File::open(path).and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut bytes))
-    };
-    read.map_err(|error| match error.kind() {
-        io::ErrorKind::IsADirectory => failed(&"is a directory: name a file in it"),
-        _ => failed(&error),
-    })?;
-    if bytes.len() as u64 > MAX_BYTES {
-        return Err(failed(&format_args!("larger than {} MiB", MAX_BYTES >> 20)));
+/// The content of files.
+#[derive(Debug, Default)]
+pub struct Found<'a> {
+    /// The objects, with those in lists one by one.
+    pub objects: Vec<Object<'a>>,
+    /// Files that are neither YAML nor JSON, and documents that are not objects.
+    pub unread: Vec<Problem>,
+}
+
+/// Reads all of some files.
+pub fn all(sources: &[Arc<Source>]) -> Found<'_> {
+    let mut found = Found::default();
+    for source in sources {
+        match palisade_manifest::objects(source) {
+            Ok(all) => {
+                for object in all {
+                    match object.refusal() {
+                        Some(problem) => found.unread.push(problem),
+                        None => found.objects.push(object),
+                    }
+                }
+            }
+            Err(problem) => found.unread.push(of_helm(source, problem)),
+        }
     }
-    let text = String::from_utf8(bytes)
-        .map_err(|error| failed(&format_args!("not UTF-8 text, from byte {} on", error.utf8_error().valid_up_to())))?;
-    Ok(Arc::new(Source::new(name, text)))
+    found
+}
+
+/// The problem of a file that is neither YAML nor JSON, with help if it is a template.
+pub fn of_helm(source: &Source, problem: Problem) -> Problem {
+    let is_template = source.text().contains("{{") && source.text().contains("}}");
+    if is_template {
+        problem.help("this looks like a Helm template; render it with helm template CHART")
+    } else {
+        problem
+    }
+}
+
+/// The argument about objects without a verdict.
+#[derive(Clone, Copy, Debug, Default, clap::Args)]
+pub struct UnjudgedArgs {
+    /// Accept input that cannot be evaluated: documents that are not Kubernetes objects, and empty input. A note has
+    /// their number.
+    #[arg(long)]
+    pub allow_unjudged: bool,
+}
+
+impl UnjudgedArgs {
+    /// Reports what could not be evaluated, after the results: a failure, unless it is accepted.
+    ///
+    /// # Errors
+    /// The problems.
+    pub fn settle(self, problems: Vec<Problem>) -> Result<(), Failure> {
+        match problems.first() {
+            None => Ok(()),
+            Some(first) if self.allow_unjudged => {
+                report::note(&format!("note: not evaluated: {}, the first: {first}", problems.len()));
+                Ok(())
+            }
+            Some(_) => Err(Failure::CouldNotRun(problems)),
+        }
+    }
 }

@@ -1,5 +1,5 @@
-//! What profiles say of pods and workloads, as an API server would that has them: defaults, mutation, all violations,
-//! and the smallest change that helps.
+//! The answers of profiles to pods and workloads, as from an API server with these profiles: defaults, mutation, all
+//! violations, and the smallest change that helps.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,7 +24,7 @@ use crate::{
     smallest::{self, Least, Refuses},
 };
 
-/// The check of what is denied by something else than a check: the API server's own validation, or another plugin.
+/// The check of denials without a check: by the API server's own validation, or by another plugin.
 pub const REJECTED: &str = "rejected";
 
 /// A violation.
@@ -34,16 +34,16 @@ pub struct Violation {
     pub profile: String,
     /// The id of the check.
     pub check: String,
-    /// The place, the value found and the allowed values.
+    /// The place, the found value and the allowed values.
     pub message: String,
-    /// Whether the API server denies it at the stage that the namespace is at: the object, or the pods that it makes.
+    /// Whether the API server denies it at the stage of the namespace: the object, or the pods of its template.
     pub denied: bool,
 }
 
-/// Profiles in force in namespaces.
+/// Active profiles in namespaces.
 pub struct Judge {
     cluster: Cluster,
-    /// The same without admission plugins, which may need objects that are in no file.
+    /// The same without admission plugins, which may need objects that are not in the files.
     alone: Cluster,
     /// By the name of a policy: its profile, and the path of its list of violations.
     policies: BTreeMap<String, (String, String)>,
@@ -51,21 +51,21 @@ pub struct Judge {
     demands: BTreeMap<String, Vec<Demand>>,
 }
 
-/// The demands of a profile on the pods of a namespace.
+/// The requirements of a profile for the pods of a namespace.
 pub struct Demand {
     /// The profile.
     pub profile: String,
-    /// Its settings, with what absent ones mean.
+    /// Its settings, with defaults for omitted ones.
     pub settings: Settings,
     /// The values of its parameters there.
     pub values: Values,
 }
 
 impl Judge {
-    /// Puts the profiles in force, with the exceptions that have not ended by then.
+    /// Activates the profiles, with the exceptions that have not ended at this time.
     ///
     /// # Errors
-    /// An object that no API server would have.
+    /// The API server would reject an object.
     pub fn new(accepted: &[Accepted], tenants: &[Tenant], version: Minor, now: Timestamp) -> Result<Self, Failure> {
         let mut cluster = palisade_gate::cluster(version);
         offline::define(&mut cluster)?;
@@ -80,8 +80,8 @@ impl Judge {
         let none = none.map_err(|error| Failure::CouldNotRun(vec![Problem::new(error.to_string())]))?;
         let (mut policies, mut demands) = (BTreeMap::new(), BTreeMap::<_, Vec<_>>::new());
         for Accepted { profile, checked } in accepted {
-            for policy in Shape::ALL.into_iter().filter_map(|shape| checked.bundle.pair(shape)).map(|pair| &pair.policy)
-            {
+            for (_, pair) in Shape::ALL.into_iter().flat_map(|shape| checked.bundle.judging(shape)) {
+                let policy = &pair.policy;
                 let variables = policy.spec.iter().flat_map(|spec| spec.variables.iter().flatten());
                 let index = variables.into_iter().position(|variable| variable.name == VIOLATIONS);
                 let path = format!("variables[{}].expression", index.unwrap_or_default());
@@ -108,33 +108,37 @@ impl Judge {
         self.demands.contains_key(namespace)
     }
 
-    /// What the profiles that select a namespace ask of its pods.
+    /// The requirements of the profiles that select a namespace.
     pub fn demands(&self, namespace: &str) -> &[Demand] {
         self.demands.get(namespace).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// The violations of a pod or workload, which is to be created, and of the pods that it makes.
+    /// The violations of a pod or workload that is created, and of the pods of its template.
     ///
     /// # Errors
-    /// Why there is no verdict.
+    /// The reason why there is no verdict.
     pub fn judge(&self, kind: Option<&Workload>, object: &Json) -> Result<Vec<Violation>, String> {
         let mut found = self.ask(object)?;
-        // Pods of what the API server itself rejects are nobody's concern.
+        // If the API server itself rejects a workload, its pods do not matter.
         let exists = found.iter().all(|one| one.check != REJECTED);
         if let Some(pod) = kind.filter(|_| exists).and_then(|kind| pod_of(kind, object)) {
             found.extend(self.ask(&pod)?);
         }
-        // One violation of both is one; it counts as denied if either is.
-        found.sort_by(|a, b| {
-            (&a.profile, &a.check, &a.message, b.denied).cmp(&(&b.profile, &b.check, &b.message, a.denied))
-        });
-        found.dedup_by(|later, kept| {
-            (&later.profile, &later.check, &later.message) == (&kept.profile, &kept.check, &kept.message)
-        });
+        Ok(distinct(found))
+    }
+
+    /// Those of the violations that the API server denies. If profiles are in Deny, the others are of checks with
+    /// another stage.
+    ///
+    /// # Errors
+    /// The reason why there is no verdict.
+    pub fn denials(&self, kind: Option<&Workload>, object: &Json) -> Result<Vec<Violation>, String> {
+        let mut found = self.judge(kind, object)?;
+        found.retain(|one| one.denied);
         Ok(found)
     }
 
-    /// The smallest change of a pod or workload with which it has no violations, or fewer. None if there is none that is
+    /// The smallest change of a pod or workload with which it has no violations, or fewer. None if no change is
     /// known to help.
     pub fn smallest(&self, kind: Option<&Workload>, object: &Json) -> Option<Least> {
         let pod = match kind {
@@ -164,17 +168,17 @@ impl Judge {
         is_better.then_some(least)
     }
 
-    /// What the API server answers to the creation of an object by somebody.
+    /// The answer of the API server when an ordinary user creates an object.
     fn ask(&self, object: &Json) -> Result<Vec<Violation>, String> {
         let groups = vec!["system:authenticated".to_owned()];
-        self.answer(object, User { name: "somebody".to_owned(), groups, ..User::default() })
+        self.answer(object, User { name: "user".to_owned(), groups, ..User::default() })
     }
 
-    /// What the API server answers to the creation of an object by this user: of the object alone, and not of the pods that
-    /// it makes.
+    /// The answer of the API server when this user creates an object: about the object alone, not about the pods of its
+    /// template.
     ///
     /// # Errors
-    /// Why there is no verdict.
+    /// The reason why there is no verdict.
     pub fn answer(&self, object: &Json, user: User) -> Result<Vec<Violation>, String> {
         let mut request = self.cluster.request(Operation::Create, "", object, None)?;
         request.user = user;
@@ -185,11 +189,11 @@ impl Judge {
         self.violations(&review)
     }
 
-    /// Whether an update to this object certainly violates no profile, whatever the object was before: created like this, it
-    /// would violate none, and nothing would be changed in it first, as nothing is in an update.
+    /// Whether an update to this object violates no profile, regardless of the previous object: if it were created, it
+    /// would have no violations, and nothing would mutate it first, because updates are not mutated.
     ///
     /// # Errors
-    /// Why there is no verdict.
+    /// The reason why there is no verdict.
     pub fn surely_passes(&self, object: &Json, user: User) -> Result<bool, String> {
         let mut request = self.alone.request(Operation::Create, "", object, None)?;
         request.user = user;
@@ -204,7 +208,7 @@ impl Judge {
             Outcome::NoVerdict(why) => return Err(why.clone()),
         };
         let denied: BTreeSet<_> = denials.iter().map(|denial| denial.policy.as_str()).collect();
-        let mut found = BTreeSet::new();
+        let mut found = Vec::new();
         for evaluation in &review.evaluations {
             let Some((profile, path)) = self.policies.get(&evaluation.policy) else { continue };
             if evaluation.path != *path {
@@ -215,7 +219,7 @@ impl Judge {
                 let Some((check, message)) = text.strip_prefix('[').and_then(|text| text.split_once("] ")) else {
                     continue;
                 };
-                found.insert(Violation {
+                found.push(Violation {
                     profile: profile.clone(),
                     check: check.to_owned(),
                     message: message.to_owned(),
@@ -227,14 +231,26 @@ impl Judge {
             let profile = self.policies.get(&denial.policy).map(|(profile, _)| profile.clone()).unwrap_or_default();
             if profile.is_empty() || !found.iter().any(|one| one.profile == profile) {
                 let (check, message) = (REJECTED.to_owned(), denial.message.clone());
-                found.insert(Violation { profile, check, message, denied: true });
+                found.push(Violation { profile, check, message, denied: true });
             }
         }
-        Ok(found.into_iter().collect())
+        Ok(distinct(found))
     }
 }
 
-/// An object whose pod is changed.
+/// Each violation once: a workload and its pods may have the same violation, and two policies may evaluate one check.
+/// It is denied if one of them is denied.
+fn distinct(mut found: Vec<Violation>) -> Vec<Violation> {
+    found.sort_by(|a, b| {
+        (&a.profile, &a.check, &a.message, b.denied).cmp(&(&b.profile, &b.check, &b.message, a.denied))
+    });
+    found.dedup_by(|later, kept| {
+        (&later.profile, &later.check, &later.message) == (&kept.profile, &kept.check, &kept.message)
+    });
+    found
+}
+
+/// An object with a pod to change.
 struct One<'a> {
     judge: &'a Judge,
     kind: Option<&'a Workload>,
@@ -263,7 +279,7 @@ impl Refuses for One<'_> {
     }
 }
 
-/// Where the pages of checks are.
+/// The address of the pages of checks.
 const PAGES: &str = "https://github.com/palisade-dev/palisade/blob/main/docs/checks";
 
 /// The page of a check of the catalogue.
@@ -276,9 +292,16 @@ pub fn is_pod(api_version: &str, kind: &str) -> bool {
     (api_version, kind) == ("v1", "Pod")
 }
 
-/// Whether profiles judge objects of a kind.
+/// Whether profiles evaluate objects of a kind.
 pub fn is_judged(api_version: &str, kind: &str) -> bool {
     is_pod(api_version, kind) || workload(api_version, kind).is_some()
+}
+
+/// The reason why an object has no verdict although profiles evaluate its kind: no API server serves its version.
+pub fn no_longer_served(api_version: &str, kind: &str) -> Option<String> {
+    const FORMER: [&str; 5] = ["extensions/v1beta1", "apps/v1beta1", "apps/v1beta2", "batch/v1beta1", "batch/v2alpha1"];
+    let now = WORKLOADS.iter().find(|one| one.kind == kind).filter(|_| FORMER.contains(&api_version))?;
+    Some(format!("no API server serves {kind} in {api_version}: use apiVersion: {}", now.api_version))
 }
 
 /// The kind of a workload, if an object is one.
@@ -286,7 +309,7 @@ pub fn workload(api_version: &str, kind: &str) -> Option<&'static Workload> {
     WORKLOADS.iter().find(|one| (one.api_version, one.kind) == (api_version, kind))
 }
 
-/// A pod that a workload makes, with the owner by which exceptions know it. A PodTemplate makes none.
+/// A pod that a workload creates, with the owner that exceptions refer to. A PodTemplate creates none.
 fn pod_of(kind: &Workload, object: &Json) -> Option<Json> {
     if kind.kind == "PodTemplate" {
         return None;

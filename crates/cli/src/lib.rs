@@ -1,20 +1,22 @@
-//! `palisade`: shows, offline, what a `ToolSecurityProfile` compiles to, and how an API server would answer requests.
-//! CI and the controller run the same pipeline: parse, compile, check. Only status, why, dump, what is asked for with --live,
-//! audit --metrics, and the commands about revisions, rollouts and exceptions ask a cluster.
+//! `palisade`: shows, offline, the objects that a `ToolSecurityProfile` compiles to, and the answers of an API server.
+//! CI and the controller run the same pipeline: parse, compile, check. Only status, why, dump, commands with --live,
+//! audit --metrics, and the commands about revisions, rollouts and exceptions connect to a cluster.
 //!
 //! Each module uses only modules before it:
 //!
-//! 1. What all commands share: `capture`, `style`, `report`, `output`, `progress`, `parallel`, `input`, `files`, `findings`,
-//!    `options`, `config`, `diff`, `markdown`, `smallest`, `selector`.
-//! 2. What files have in them: `strict`, `namespaces`, `profiles`, `pods`, `offline`, `judge`, `present`.
-//! 3. What a cluster has: `cluster`, `revisions`, `live`; and what is left of it elsewhere: `dumped`, `denial`, `events`; or either: `ground`.
-//! 4. What a change of profiles does: `effects`, `impact`, `whatif`; and the smallest change of profiles that admits what
-//!    exists: `proposal`.
+//! 1. Shared code of all commands: `capture`, `style`, `report`, `output`, `progress`, `parallel`, `input`, `files`,
+//!    `findings`, `options`, `config`, `diff`, `markdown`, `smallest`, `selector`.
+//! 2. The content of files: `strict`, `namespaces`, `profiles`, `pods`, `offline`, `judge`, `present`.
+//! 3. The state of a cluster: `cluster`, `revisions`, `live`; files that were written from it: `dumped`, `denial`,
+//!    `events`, `log`; or either: `ground`.
+//! 4. The effects of a change of profiles: `effects`, `impact`, `whatif`; and the smallest change of profiles that
+//!    admits the existing objects: `proposal`.
 //! 5. Commands, none of which uses another: `render`, `explain`, `check`, `eval`, `test`, `new`, `lint`, `migrate`, `history`,
 //!    `compare` (`palisade diff`), `replay`, `dump`, `rollback`, `rollout`, `exception`, `guard`, `status`, `audit`,
 //!    `readiness` (`palisade report`), `suggest`.
-//! 6. A command that asks another: `why` has a pod explained.
-//! 7. The command line, its manual, and a test of what is written of it: `args`, `manual`, `written`.
+//! 6. A command that uses another, to explain a pod: `why`.
+//! 7. The command line, its former spellings, its manual, and a test of documents that mention it: `args`, `deprecated`,
+//!    `manual`, `written`.
 #![allow(clippy::disallowed_methods, reason = "this crate reads the files that its user names")]
 
 mod args;
@@ -25,6 +27,7 @@ mod cluster;
 mod compare;
 mod config;
 mod denial;
+mod deprecated;
 mod diff;
 mod dump;
 mod dumped;
@@ -43,6 +46,7 @@ mod input;
 mod judge;
 mod lint;
 mod live;
+mod log;
 mod manual;
 mod markdown;
 mod migrate;
@@ -78,7 +82,7 @@ mod written;
 
 use std::ffi::OsString;
 
-use clap::{CommandFactory as _, FromArgMatches as _};
+use clap::FromArgMatches as _;
 
 use crate::{
     args::{Args, Command, MigrateCommand},
@@ -96,15 +100,18 @@ pub struct Outcome {
     pub err: String,
 }
 
-/// What the command line can be, as manual pages and references are made of it.
+/// The definition of the command line, from which manual pages and references are generated.
 pub fn definition() -> clap::Command {
-    Args::command()
+    args::definition()
 }
 
 /// Runs a command line, whose first argument is the name of the program. Returns the exit code.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
-    let args: Vec<_> = args.into_iter().collect();
-    let parsed = Args::command().color(Color::of(&args).of_clap()).try_get_matches_from(args);
+    let (args, warnings) = deprecated::current(args.into_iter().collect());
+    for warning in &warnings {
+        report::note(warning);
+    }
+    let parsed = args::definition().color(Color::of(&args).of_clap()).try_get_matches_from(args);
     let command = match parsed.and_then(|matches| Args::from_arg_matches(&matches)) {
         Ok(args) => {
             args.color.set();

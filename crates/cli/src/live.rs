@@ -1,4 +1,4 @@
-//! What is in a cluster, for commands that judge by what is in force there. Only read rights are needed.
+//! The objects of a cluster, for commands that evaluate with its active profiles. Only read permissions are needed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,7 +25,7 @@ use crate::{
     report::{self, Failure},
 };
 
-/// How many objects one request lists at most: fewer, where they are large.
+/// The maximum number of objects in one page. Pages of large objects are smaller.
 const PAGE: u32 = 500;
 
 /// A kind of objects, by `apiVersion`, kind and plural name.
@@ -40,7 +40,7 @@ pub const NAMESPACES: Kind = ("v1", "Namespace", "namespaces");
 /// Exceptions.
 pub const EXCEPTIONS: Kind = (API_VERSION, "ToolSecurityException", "toolsecurityexceptions");
 
-/// The kinds that profiles judge, in an order in which what owns others comes before them.
+/// The kinds that profiles evaluate. Owners come before the objects that they own.
 pub fn judged() -> impl Iterator<Item = Kind> {
     let of = |&Workload { api_version, kind, resource, .. }: &Workload| (api_version, kind, resource);
     WORKLOADS.iter().map(of).chain([PODS])
@@ -52,10 +52,10 @@ fn api(client: &Client, (api_version, name, resource): Kind) -> Api<DynamicObjec
     Api::all_with(client.clone(), &of_kind)
 }
 
-/// Asks whether these kinds may be listed, before anything long begins.
+/// Checks the permission to list these kinds, before a long command begins.
 ///
 /// # Errors
-/// All rights that are missing.
+/// All missing permissions.
 pub async fn permitted(client: &Client, kinds: impl IntoIterator<Item = Kind>) -> Result<(), Failure> {
     let mut missing = Vec::new();
     for kind in kinds {
@@ -66,7 +66,7 @@ pub async fn permitted(client: &Client, kinds: impl IntoIterator<Item = Kind>) -
                     missing.extend(problems);
                 }
             }
-            // Whatever else it answers, the list itself says.
+            // The list itself reports other errors.
             Ok(_) | Err(kube::Error::Api(_)) => {}
             Err(error) => return Err(failed(&format!("cannot list {}", kind.2), &error)),
         }
@@ -74,11 +74,11 @@ pub async fn permitted(client: &Client, kinds: impl IntoIterator<Item = Kind>) -
     if missing.is_empty() { Ok(()) } else { Err(Failure::CouldNotRun(missing)) }
 }
 
-/// Lists all objects of a kind in the whole cluster, a page at a time, in the API server's order: those of one namespace
-/// follow each other.
+/// Lists all objects of a kind in the whole cluster, page by page, in the order of the API server: objects of one
+/// namespace are consecutive.
 ///
 /// # Errors
-/// The API server gives no list; or what `found` returns.
+/// The API server returns no list, or `found` fails.
 pub async fn each(
     client: &Client,
     kind: Kind,
@@ -93,13 +93,14 @@ pub async fn each(
         let list = match api.list(&page).await {
             Ok(list) => list,
             Err(kube::Error::Api(status)) if status.code == 404 && api_version == API_VERSION => {
-                report::note(&format!("note: there are no {resource} in this cluster: Palisade is not installed"));
+                report::note(&format!("note: this cluster has no {resource}: Palisade is not installed"));
                 return Ok(());
             }
             Err(kube::Error::Api(status)) if status.code == 410 => {
                 return Err(could_not_run(format!(
-                    "cannot list {resource}: judging took longer than the API server keeps its place in the list; palisade \
-                     dump lists without judging, and its directory can be judged for as long as it takes"
+                    "cannot list {resource}: the evaluation took longer than the API server keeps its place in the \
+                     list; export the \
+                 objects with palisade dump, which only lists them, and evaluate its directory with --dump"
                 )));
             }
             Err(error) => return Err(failed(&format!("cannot list {resource}"), &error)),
@@ -115,7 +116,8 @@ pub async fn each(
     }
 }
 
-/// The object with its kind, which those in lists lack, and without who wrote which field, which is a third of many objects.
+/// The object with its kind, which objects in lists do not have, and without managed fields, which are a third of many
+/// objects.
 fn whole(mut object: DynamicObject, (api_version, kind, _): Kind) -> Json {
     object.metadata.managed_fields = None;
     let mut object = json!(object);
@@ -138,8 +140,8 @@ async fn typed<T: DeserializeOwned>(client: &Client, kind: Kind, progress: &mut 
     Ok(all)
 }
 
-/// The objects of the cluster that may change pods in admission, other than Palisade's, each with its kind. Those that may
-/// not be listed, or are of a kind that the API server does not have, are left out.
+/// The objects of the cluster that may change pods in admission, except those of Palisade, each with its kind. Kinds
+/// that cannot be listed, or that the API server does not serve, are skipped.
 pub async fn mutators(client: &Client) -> Vec<String> {
     let mut found = Vec::new();
     for (kind, resource) in [
@@ -167,19 +169,22 @@ fn changes_pods(object: &Json) -> bool {
     })
 }
 
-/// The minor version of the API server, or the default one with a note if it is none that is known.
+/// The minor version of the API server. If it is unknown, the default one, with a note.
 ///
 /// # Errors
 /// The API server does not answer.
 pub async fn version(client: &Client) -> Result<Minor, Failure> {
-    let version = client.apiserver_version().await.map_err(|error| failed("cannot ask the API server", &error))?;
+    let version = client
+        .apiserver_version()
+        .await
+        .map_err(|error| failed("cannot read the version of the API server", &error))?;
     Ok(minor(&version.git_version))
 }
 
-/// The minor of a version as `v1.36.1`, or the default one with a note if it is none that is known.
+/// The minor version in a version such as `v1.36.1`. If it is unknown, the default one, with a note.
 pub fn minor(version: &str) -> Minor {
     version.parse().unwrap_or_else(|error: NotAMinor| {
-        report::note(&format!("note: the API server {version} is judged as {}: {error}", Minor::DEFAULT));
+        report::note(&format!("note: the API server {version} is treated as {}: {error}", Minor::DEFAULT));
         Minor::DEFAULT
     })
 }
@@ -187,12 +192,12 @@ pub fn minor(version: &str) -> Minor {
 /// All profiles of the cluster.
 ///
 /// # Errors
-/// The API server gives no list. The failure names the right that is missing.
+/// The API server returns no list. The failure names the missing permission.
 pub async fn profiles(client: &Client) -> Result<Vec<ToolSecurityProfile>, Failure> {
     typed(client, PROFILES, &mut Progress::none()).await
 }
 
-/// All namespaces of the cluster, with the exceptions in them, but those that are being deleted.
+/// All namespaces of the cluster with their exceptions, without those that are being deleted.
 ///
 /// # Errors
 /// The API server gives no list.
@@ -210,10 +215,10 @@ pub async fn all_tenants(client: &Client, progress: &mut Progress) -> Result<Vec
     Ok(tenants.into_values().collect())
 }
 
-/// The namespaces of these names, with the exceptions in them; those that do not exist are left out.
+/// The namespaces with these names, with their exceptions. Missing namespaces are skipped.
 ///
 /// # Errors
-/// The API server does not let this user read one.
+/// The user has no permission to read one of them.
 pub async fn tenants(client: &Client, names: &BTreeSet<String>) -> Result<Vec<Tenant>, Failure> {
     let mut tenants = Vec::new();
     for name in names {

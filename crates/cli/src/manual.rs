@@ -1,4 +1,4 @@
-//! The manual pages, and completions for shells. Both are generated from the definition of the command line.
+//! Manual pages and shell completions, generated from the definition of the command line.
 
 use std::path::Path;
 

@@ -1,8 +1,8 @@
-//! Markdown, as forges and chats show it: tables, and texts without a meaning in it.
+//! Markdown for forges and chats: tables, and escaped text.
 
 use crate::report::one_line;
 
-/// A table. A column whose title begins with `#` has numbers.
+/// A table. Columns with a title that begins with `#` have numbers.
 pub fn table(titles: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let line = |cells: &mut dyn Iterator<Item = &str>| {
         let cell = |cell: &str| if cell.is_empty() { "| ".to_owned() } else { format!("| {cell} ") };
@@ -15,7 +15,7 @@ pub fn table(titles: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> St
     text
 }
 
-/// Text in which nothing is Markdown or HTML.
+/// Text without any Markdown or HTML.
 pub fn plain(text: &str) -> String {
     let mut out = String::new();
     for c in one_line(text).chars() {
@@ -23,7 +23,7 @@ pub fn plain(text: &str) -> String {
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '&' => out.push_str("&amp;"),
-            // A mention or a link of a forge.
+            // No mentions and links of a forge.
             '@' => out.push_str("&#64;"),
             '\\' | '`' | '*' | '_' | '{' | '}' | '[' | ']' | '(' | ')' | '#' | '!' | '|' | '~' => out.extend(['\\', c]),
             c => out.push(c),

@@ -1,4 +1,4 @@
-//! Namespaces in files, with the exceptions that tenants ask for in them.
+//! Namespaces in files, with the exception requests of tenants.
 
 use std::{collections::BTreeMap, ops::Deref, sync::Arc};
 
@@ -13,17 +13,17 @@ use crate::{
     report::{Failure, Problem, Source},
 };
 
-/// The part of a `Namespace` that counts.
+/// The relevant part of a `Namespace`.
 #[derive(Deserialize)]
 struct NamespaceObject {
     metadata: ObjectMeta,
 }
 
-/// A namespace, and what is asked for in it.
+/// A namespace with its exception requests.
 #[derive(Clone, Debug)]
 pub struct Tenant {
     namespace: Namespace,
-    /// The exceptions that are asked for there, each with its name.
+    /// The exception requests, each with its name.
     pub requests: Vec<(String, Request)>,
 }
 
@@ -37,7 +37,7 @@ impl Deref for Tenant {
 
 /// The namespaces in a file, by name.
 pub fn read(source: &Arc<Source>) -> Result<Vec<Tenant>, Failure> {
-    let objects = input::objects(source).map_err(|problem| Failure::CouldNotRun(vec![problem]))?;
+    let objects = input::objects(source).map_err(Failure::fatal)?;
     let others: Vec<_> = objects
         .iter()
         .filter(|object| !is_namespace(object) && !is_exception(object))
@@ -46,20 +46,20 @@ pub fn read(source: &Arc<Source>) -> Result<Vec<Tenant>, Failure> {
     let (found, mut problems) = among(&objects);
     output::ignored(source, &others, "Namespace");
     if !objects.iter().any(is_namespace) && problems.is_empty() {
-        problems.push(Problem::new(format!("{}: no Namespace found", source.name())));
+        problems.push(Problem::new(format!("{}: a Namespace is required", source.name())));
     }
     if problems.is_empty() { Ok(found) } else { Err(Failure::CouldNotRun(problems)) }
 }
 
-/// The namespaces among some objects, as the controller sees them: those that are being deleted it leaves alone. And the
-/// mistakes in them.
+/// The namespaces among some objects, as the controller sees them, without those that are being deleted; and the
+/// errors.
 pub fn among(objects: &[Object<'_>]) -> (Vec<Tenant>, Vec<Problem>) {
     let (mut found, mut problems) = (BTreeMap::new(), Vec::new());
     for object in objects.iter().filter(|object| is_namespace(object)) {
         match object.parse::<NamespaceObject>() {
             Ok(NamespaceObject { metadata }) => match metadata.name.clone().filter(|name| !name.is_empty()) {
                 Some(name) => drop(found.insert(name.clone(), seen(name, metadata))),
-                None => problems.push(object.problem("metadata", "a namespace without a name")),
+                None => problems.push(object.problem("metadata", "metadata.name is required")),
             },
             Err(mistake) => problems.push(mistake.problem),
         }
@@ -88,13 +88,13 @@ pub fn is_exception(object: &Object<'_>) -> bool {
     object.kind == "ToolSecurityException" && object.api_version == names::API_VERSION
 }
 
-/// A namespace that is not being deleted, as the controller sees it.
+/// A namespace as the controller sees it; none if it is being deleted.
 pub fn seen(name: String, metadata: ObjectMeta) -> Option<Tenant> {
     if metadata.deletion_timestamp.is_some() {
         return None;
     }
     let mut labels = metadata.labels.unwrap_or_default();
-    // The API server sets it on every namespace; files written by hand often leave it out.
+    // The API server sets it on every namespace. Files often omit it.
     labels.insert("kubernetes.io/metadata.name".to_owned(), name.clone());
     let namespace = Namespace { name, labels, annotations: metadata.annotations.unwrap_or_default() };
     Some(Tenant { namespace, requests: Vec::new() })

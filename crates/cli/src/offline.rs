@@ -1,4 +1,4 @@
-//! Profiles in force in a cluster that exists only here.
+//! Active profiles in an offline cluster.
 
 use k8s_openapi::jiff::Timestamp;
 use palisade_api::crd;
@@ -16,10 +16,10 @@ use crate::{
     report::{Failure, Problem},
 };
 
-/// Defines the kinds of the product.
+/// Creates the CRDs of the product.
 ///
 /// # Errors
-/// The cluster refuses one.
+/// The cluster rejects one.
 pub fn define(cluster: &mut Cluster) -> Result<(), Failure> {
     for crd in crd::all() {
         let crd = serde_json::to_value(crd).map_err(|error| could_not_print(&error))?;
@@ -28,10 +28,10 @@ pub fn define(cluster: &mut Cluster) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Enforces profiles in namespaces, as the controller does at a time.
+/// Enforces profiles in namespaces, like the controller at a time.
 ///
 /// # Errors
-/// The cluster refuses a policy, a binding or parameters.
+/// The cluster rejects a policy, a binding or parameters.
 pub fn enforce(
     cluster: &mut Cluster,
     accepted: &[Accepted],
@@ -50,7 +50,7 @@ pub fn enforce(
     Ok(())
 }
 
-/// What the cluster says.
+/// The message of the cluster.
 pub fn text(refused: &Refused) -> String {
     match refused {
         Refused::Status(Status { message, .. }) => message.clone(),
@@ -58,7 +58,7 @@ pub fn text(refused: &Refused) -> String {
     }
 }
 
-/// The failure of what the cluster refuses.
+/// The failure for an object that the cluster rejects.
 pub fn refusal(refused: &Refused) -> Failure {
     Failure::CouldNotRun(vec![Problem::new(text(refused))])
 }

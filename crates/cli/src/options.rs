@@ -1,4 +1,4 @@
-//! Options that several commands have: the version of the API server, and which of its admission plugins run.
+//! Options of several commands: the version of the API server and its admission plugins.
 
 use std::fmt::Write as _;
 
@@ -8,27 +8,32 @@ use palisade_cel::Minor;
 
 use crate::report::{Failure, Problem};
 
-/// What `--kube-version` is.
+/// Heading of options for input.
+pub const INPUT: &str = "Input";
+/// Heading of options for output.
+pub const OUTPUT: &str = "Output";
+
+/// The help of `--kube-version`.
 pub fn kube_version_help() -> String {
-    format!("The API server's version: {}", Minor::supported())
+    format!("Version of the API server: {}", Minor::supported())
 }
 
-/// A time of the command line.
+/// A time in an option.
 ///
 /// # Errors
-/// It is none.
+/// The text is not a time.
 pub fn time(text: &str) -> Result<Timestamp, String> {
-    text.parse().map_err(|_| "not a time with its zone, as 2026-11-24T00:00:00Z".to_owned())
+    text.parse().map_err(|_| "must be a time with a zone, for example 2026-11-24T00:00:00Z".to_owned())
 }
 
-/// The arguments that choose admission plugins.
+/// The arguments for admission plugins.
 #[derive(Debug, Default, clap::Args)]
 pub struct PluginArgs {
-    /// The admission plugins to run besides the policies, separated by commas; "" for none. By default those that
-    /// kube-apiserver enables by default.
+    /// Admission plugins to run in addition to the policies, separated by commas; "" for none. The default is the
+    /// default of kube-apiserver.
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = known)]
     pub admission_plugins: Option<Vec<String>>,
-    /// Admission plugins not to run, separated by commas.
+    /// Admission plugins to disable, separated by commas.
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = known)]
     pub disable_admission_plugins: Vec<String>,
 }
@@ -47,7 +52,7 @@ impl PluginArgs {
     }
 }
 
-/// A name of a plugin, or nothing.
+/// A name of a plugin, or an empty text.
 fn known(name: &str) -> Result<String, UnknownPlugin> {
     if !name.is_empty() {
         Plugins::only([name])?;
@@ -55,12 +60,12 @@ fn known(name: &str) -> Result<String, UnknownPlugin> {
     Ok(name.to_owned())
 }
 
-/// What `--help` says about the plugins.
+/// The part of `--help` about plugins.
 pub fn plugins_help() -> String {
     let mut text = "\
-Admission plugins, in the order of kube-apiserver. By default those run that kube-apiserver enables by default in that \
-version; --admission-plugins and --disable-admission-plugins choose others. Palisade does not know plugins that \
-kube-apiserver disables by default.
+Admission plugins, in the order of kube-apiserver. The default is the set that kube-apiserver enables by default in \
+that version; change it with --admission-plugins and --disable-admission-plugins. Palisade does not support plugins \
+that kube-apiserver disables by default.
 "
     .to_owned();
     for plugin in PLUGINS {

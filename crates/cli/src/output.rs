@@ -1,4 +1,4 @@
-//! Output that all commands share.
+//! Output of all commands.
 
 use std::{
     collections::BTreeMap,
@@ -24,7 +24,7 @@ pub fn print(text: &str) -> Result<(), Failure> {
     }
 }
 
-/// Rows as kubectl prints them: three spaces between columns, and none at the end of a line.
+/// Rows in the format of kubectl: three spaces between columns, and none at the end of a line.
 pub fn table(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
     let width = |column: usize| {
@@ -39,7 +39,7 @@ pub fn table(rows: &[Vec<String>]) -> String {
     rows.iter().map(line).collect()
 }
 
-/// A time span as kubectl shows ages, in its largest unit.
+/// A time span in the format of ages in kubectl, in its largest unit.
 pub fn age(seconds: i64) -> String {
     match seconds.max(0) {
         seconds @ 0..120 => format!("{seconds}s"),
@@ -49,18 +49,18 @@ pub fn age(seconds: i64) -> String {
     }
 }
 
-/// The failure to print.
+/// The failure of output.
 pub fn could_not_print(error: &dyn std::fmt::Display) -> Failure {
     Failure::CouldNotRun(vec![Problem::new(format!("cannot print: {error}"))])
 }
 
-/// Objects as documents of YAML.
+/// Objects as YAML documents.
 pub fn yaml(objects: &[impl Serialize]) -> Result<String, serde_saphyr::ser::Error> {
     let documents = objects.iter().map(serde_saphyr::to_string).collect::<Result<Vec<_>, _>>()?;
     Ok(documents.join("---\n"))
 }
 
-/// Reports which objects of a file the command ignored.
+/// Reports the objects of a file that the command ignored.
 pub fn ignored(source: &Source, kinds: &[String], wanted: &str) {
     if kinds.is_empty() {
         return;
@@ -71,5 +71,9 @@ pub fn ignored(source: &Source, kinds: &[String], wanted: &str) {
     }
     let listed: Vec<_> = counts.iter().take(10).map(|(kind, count)| format!("{count} {kind}")).collect();
     let more = if counts.len() > listed.len() { ", ..." } else { "" };
-    report::note(&format!("note: {}: ignored what is not a {wanted}: {}{more}", source.name(), listed.join(", ")));
+    report::note(&format!(
+        "note: {}: ignored documents that are not a {wanted}: {}{more}",
+        source.name(),
+        listed.join(", ")
+    ));
 }

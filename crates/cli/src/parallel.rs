@@ -1,4 +1,4 @@
-//! Work on many items at once.
+//! Parallel work on many items.
 
 use std::{
     sync::{
@@ -10,12 +10,12 @@ use std::{
 
 use palisade_process::STACK;
 
-/// How many threads there are for it.
+/// The number of threads.
 pub fn threads() -> usize {
     thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get)
 }
 
-/// What each item becomes, in the order of the items.
+/// The result for each item, in the order of the items.
 pub fn parallel<'a, T: Sync, R: Send>(threads: usize, items: &'a [T], work: impl Fn(&'a T) -> R + Sync) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let done: Mutex<Vec<(usize, R)>> = Mutex::new(Vec::with_capacity(items.len()));

@@ -9,14 +9,14 @@ use crate::{
     report::{Failure, Problem},
 };
 
-/// The pods in a file, or in the files of a directory.
-pub fn read(path: &str) -> Result<Vec<Json>, Failure> {
+/// The pods in files and in the files of directories.
+pub fn read(paths: &[String]) -> Result<Vec<Json>, Failure> {
     let (mut pods, mut problems) = (Vec::new(), Vec::new());
-    // The newest minor has all fields of the older ones.
+    // The newest minor version has all fields of the older ones.
     let kinds = Kinds::builtin(Minor::NEWEST);
-    for source in files::sources(&[path.to_owned()])? {
+    for source in files::sources(paths)? {
         let mut others = Vec::new();
-        for object in input::objects(&source).map_err(|problem| Failure::CouldNotRun(vec![problem]))? {
+        for object in input::objects(&source).map_err(Failure::fatal)? {
             if object.kind != "Pod" || object.api_version != "v1" {
                 others.push(object.kind);
                 continue;
@@ -25,7 +25,7 @@ pub fn read(path: &str) -> Result<Vec<Json>, Failure> {
                 Ok(pod) => match undecodable(&kinds, &pod) {
                     Some(why) => problems.push(object.problem("", why)),
                     None if pod["spec"]["containers"].as_array().is_none_or(Vec::is_empty) => {
-                        problems.push(object.problem("spec", "a pod without containers"));
+                        problems.push(object.problem("spec", "at least one container is required"));
                     }
                     None => pods.push(pod),
                 },
@@ -35,13 +35,14 @@ pub fn read(path: &str) -> Result<Vec<Json>, Failure> {
         output::ignored(&source, &others, "Pod");
     }
     if pods.is_empty() && problems.is_empty() {
-        let name = if path == "-" { "<stdin>" } else { path };
-        problems.push(Problem::new(format!("{name}: no Pod found")));
+        let names: Vec<_> = paths.iter().map(|path| if path == "-" { "<stdin>" } else { path }).collect();
+        problems.push(Problem::new(format!("{}: a Pod is required", names.join(", "))));
     }
     if problems.is_empty() { Ok(pods) } else { Err(Failure::CouldNotRun(problems)) }
 }
 
-/// Why the API server cannot decode it as a pod: a field has another type. No check could judge it either.
+/// The reason why the API server cannot decode it as a pod: a field has another type. No check could evaluate it
+/// either.
 fn undecodable(kinds: &Kinds, pod: &Json) -> Option<String> {
     let resource = kinds.by_kind("v1", "Pod")?;
     let sent = Sent { resource, subresource: "", namespace: "default", object: pod, old: None };

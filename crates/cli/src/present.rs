@@ -1,4 +1,4 @@
-//! Pods and workloads that exist, as if they were created now: those that a profile judges.
+//! Existing pods and workloads that a profile evaluates, as if they were created now.
 
 use std::collections::BTreeSet;
 
@@ -11,26 +11,26 @@ use serde_json::Value as Json;
 
 use crate::judge::{self, Judge};
 
-/// Takes objects of a cluster, some at a time.
+/// Takes objects of a cluster in batches.
 pub struct Present<'a> {
     judge: &'a Judge,
-    /// All namespaces that are known.
+    /// All known namespaces.
     known: &'a BTreeSet<String>,
-    /// The owners of the workloads that were taken so far.
+    /// The owners of the workloads so far.
     pub owners: Owners,
-    /// The namespaces of objects that are not known.
+    /// The namespaces of objects that are unknown.
     pub unknown: BTreeSet<String>,
 }
 
-/// A pod or workload that a profile judges.
+/// A pod or workload that a profile evaluates.
 pub struct Current {
     /// Its kind; none for a pod.
     pub workload: Option<&'static Workload>,
     /// Its namespace.
     pub namespace: String,
-    /// The object, without what the API server and controllers have added.
+    /// The object, without fields from the API server and controllers.
     pub object: Json,
-    /// Its name. One without a name has the one that its name begins with.
+    /// Its name. Without a name, its generateName.
     pub itself: Reference,
     /// Its controller.
     pub owner: Option<Reference>,
@@ -42,7 +42,7 @@ impl<'a> Present<'a> {
         Self { judge, known, owners: Owners::default(), unknown: BTreeSet::new() }
     }
 
-    /// The objects of a page that a profile judges. What owns others comes before them.
+    /// The objects of a page that a profile evaluates. Owners come before the objects that they own.
     pub fn take(&mut self, page: Vec<Json>) -> Vec<Current> {
         let mut current = Vec::new();
         for object in page {

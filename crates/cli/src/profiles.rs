@@ -33,14 +33,14 @@ pub struct Accepted {
     pub checked: Checked<Compiled>,
 }
 
-/// The profiles in some files, all of them accepted. There is one at least, and no two have one name.
+/// The profiles in some files, if all are accepted. There is at least one, and names are unique.
 pub fn all(sources: &[Arc<Source>]) -> Result<Vec<Accepted>, Failure> {
     let mut accepted = Vec::new();
     let mut problems = Vec::new();
     let mut seen = BTreeSet::new();
     for source in sources {
         let mut others = Vec::new();
-        for object in input::objects(source).map_err(|problem| Failure::Wrong(vec![problem]))? {
+        for object in input::objects(source)? {
             let is_own = object.kind == KIND || object.api_version.starts_with(names::GROUP);
             if !is_own || object.kind == "ToolSecurityParams" || namespaces::is_exception(&object) {
                 others.push(object.kind);
@@ -50,12 +50,12 @@ pub fn all(sources: &[Arc<Source>]) -> Result<Vec<Accepted>, Failure> {
                 Ok(profile) if seen.insert(profile.checked.profile.clone()) => accepted.push(profile),
                 Ok(profile) => problems.push(object.problem(
                     "metadata.name",
-                    format!("metadata.name: a second profile with the name {:?}", profile.checked.profile),
+                    format!("metadata.name: must be unique: another profile is named {:?}", profile.checked.profile),
                 )),
                 Err(found) => problems.extend(found),
             }
         }
-        // Among several files it is no surprise.
+        // Files of other kinds are expected among several files.
         if let ([_], true) = (sources, problems.is_empty()) {
             output::ignored(source, &others, KIND);
         }
@@ -66,9 +66,9 @@ pub fn all(sources: &[Arc<Source>]) -> Result<Vec<Accepted>, Failure> {
     if accepted.is_empty() {
         let names: Vec<_> = sources.iter().map(|source| source.name()).collect();
         let message = if names.is_empty() {
-            format!("no {KIND} found: there is no YAML or JSON file in the directory")
+            format!("a {KIND} is required: the directory has no YAML or JSON file")
         } else {
-            format!("{}: no {KIND} found", names.join(", "))
+            format!("{}: a {KIND} is required", names.join(", "))
         };
         return Err(Failure::CouldNotRun(vec![Problem::new(message)]));
     }
@@ -82,8 +82,8 @@ pub fn accept(object: &Object<'_>) -> Result<Accepted, Vec<Problem>> {
     {
         if found != expected {
             let message =
-                if found.is_empty() { format!("{path}: missing") } else { format!("{path}: unknown: {found:?}") };
-            return Err(vec![object.problem(path, message).help(format!("{path} is {expected}"))]);
+                if found.is_empty() { format!("{path}: is required") } else { format!("{path}: unknown: {found:?}") };
+            return Err(vec![object.problem(path, message).help(format!("must be {expected}"))]);
         }
     }
     let mut problems: Vec<_> = strict::unknown_fields(&object.node)
@@ -92,7 +92,7 @@ pub fn accept(object: &Object<'_>) -> Result<Accepted, Vec<Problem>> {
         .collect();
     let profile = match object.parse::<ToolSecurityProfile>() {
         Ok(profile) => Some(profile),
-        // The strict check has reported this field already, with the others.
+        // The strict check has already reported this field with the others.
         Err(mistake) if mistake.unknown_field && !problems.is_empty() => None,
         Err(mistake) => {
             problems.push(mistake.problem);
@@ -103,7 +103,7 @@ pub fn accept(object: &Object<'_>) -> Result<Accepted, Vec<Problem>> {
     checked(profile, &|diagnostic| problem(diagnostic).at(object.source, object.place(&diagnostic.path)))
 }
 
-/// Compiles and checks a profile that comes from a cluster.
+/// Compiles and checks a profile of a cluster.
 ///
 /// # Errors
 /// All its problems.
@@ -111,8 +111,8 @@ pub fn accept_live(profile: ToolSecurityProfile) -> Result<Accepted, Vec<Problem
     checked(profile, &problem)
 }
 
-/// A profile as it would be in the stage Deny everywhere: only then everything that is wrong is a denial, also what is no
-/// violation of a check, such as a parameter that is missing.
+/// A profile at the stage Deny everywhere: only then every error is a denial, also errors that are not violations of a
+/// check, such as a missing parameter. Checks with another stage remain in it.
 ///
 /// # Errors
 /// All its problems.
@@ -124,19 +124,19 @@ pub fn in_deny(profile: &ToolSecurityProfile) -> Result<Accepted, Vec<Problem>> 
     if enforcement.workloads != WorkloadStage::Off {
         enforcement.workloads = WorkloadStage::Deny;
     }
-    // Its waves need namespaces with stages of their own.
+    // Its waves need namespaces with separate stages.
     profile.spec.rollout = None;
     accept_live(profile)
 }
 
-/// The profiles of a cluster that are accepted, each with its name or what is wrong with it. Of others an earlier generation
-/// may be in force, which nobody knows here: they are left out, and reported.
+/// The accepted profiles of a cluster, each with its name or its problems. The others are skipped and reported: an
+/// earlier generation of them may be active, but it is unknown here.
 pub fn known(all: impl IntoIterator<Item = (String, Result<Accepted, Vec<Problem>>)>) -> Vec<Accepted> {
     let known = |(name, found): (String, Result<Accepted, Vec<Problem>>)| {
         let leave_out = |problems: Vec<Problem>| {
             let why = problems.first().map(ToString::to_string).unwrap_or_default();
             report::note(&format!(
-                "warning: profile {name} in the cluster is left out, because it is not accepted: {why}"
+                "warning: profile {name} in the cluster is skipped, because it is not accepted: {why}"
             ));
         };
         found.map_err(leave_out).ok()
@@ -144,7 +144,7 @@ pub fn known(all: impl IntoIterator<Item = (String, Result<Accepted, Vec<Problem
     all.into_iter().filter_map(known).collect()
 }
 
-/// Compiles and checks a profile; `located` makes a problem of a mistake at a place in it.
+/// Compiles and checks a profile; `located` makes a problem of an error at a place in it.
 fn checked(profile: ToolSecurityProfile, located: &dyn Fn(&Diagnostic) -> Problem) -> Result<Accepted, Vec<Problem>> {
     let compiled = guarded(|| palisade_compiler::compile(&profile))
         .map_err(|problem| vec![problem])?
@@ -156,23 +156,18 @@ fn checked(profile: ToolSecurityProfile, located: &dyn Fn(&Diagnostic) -> Proble
             .diagnostics
             .iter()
             .map(|diagnostic| {
-                let pair = match diagnostic.path.split('.').next() {
-                    Some("policy") => Some(&bundle.pods),
-                    Some("workloads") => bundle.workloads.as_ref(),
-                    Some("guard") => bundle.guard.as_deref(),
-                    _ => None,
-                };
+                let pair = palisade_gate::part_of(&diagnostic.path).and_then(|(part, _)| bundle.part(part));
                 pair.map_or_else(|| located(diagnostic), |pair| in_policy(diagnostic, &pair.policy))
             })
             .collect()),
     }
 }
 
-/// Compiles or checks a profile. What that comes to is an answer, also if it panics: one profile of many is no reason to end.
+/// Compiles or checks a profile. A panic is reported as a problem, so that other profiles are still handled.
 pub fn guarded<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, Problem> {
     on_large_stack(work).map_err(|error| {
-        let problem = Problem::new(format!("the profile could not be compiled: {error}"));
-        problem.help("change or remove what was edited last, and please report it")
+        let problem = Problem::new(format!("internal error in the compilation of the profile: {error}"));
+        problem.help("undo the last edit of the profile, and report this error")
     })
 }
 
@@ -198,7 +193,7 @@ fn in_policy(diagnostic: &Diagnostic, policy: &ValidatingAdmissionPolicy) -> Pro
 /// The text around `policy.spec.variables[3].expression:1:7`.
 fn quote(path: &str, policy: &ValidatingAdmissionPolicy) -> Option<String> {
     const AROUND: usize = 80;
-    let path = ["workloads.", "guard."].into_iter().find_map(|part| path.strip_prefix(part)).unwrap_or(path);
+    let (_, path) = palisade_gate::part_of(path)?;
     let mut parts = path.strip_prefix("policy.")?.split(':');
     let pointer = format!("/{}", parts.next()?).replace(['.', '['], "/").replace(']', "");
     let mut number = || parts.next().and_then(|part| part.parse::<usize>().ok()).unwrap_or(1).saturating_sub(1);
@@ -210,13 +205,13 @@ fn quote(path: &str, policy: &ValidatingAdmissionPolicy) -> Option<String> {
     Some(format!("{}{}{}", dots(from > 0), text[from..to].iter().collect::<String>(), dots(to < text.len())))
 }
 
-/// Warns about profiles that exempt tenants, and about profiles that may select one namespace and redirect each other's
-/// images.
+/// Warns about profiles that exempt tenants, and about profiles that may select the same namespace and redirect each
+/// other's images.
 pub fn warn(accepted: &[Accepted]) {
     for (index, one) in accepted.iter().enumerate() {
         for found in palisade_compiler::exempt_tenants(&one.profile.spec.exemptions) {
             report::note(&format!(
-                "warning: profile {}: {found}; palisade lint --explain exempts-tenants says what to do",
+                "warning: profile {}: {found}; see palisade lint --explain exempts-tenants",
                 one.checked.profile
             ));
         }
@@ -227,7 +222,7 @@ pub fn warn(accepted: &[Accepted]) {
             {
                 report::note(&format!(
                     "warning: profiles {} and {} redirect each other's images in namespaces that both select; \
-                     palisade lint --explain redirected-twice says what to do",
+                     see palisade lint --explain redirected-twice",
                     other.checked.profile, one.checked.profile
                 ));
             }
@@ -235,7 +230,7 @@ pub fn warn(accepted: &[Accepted]) {
     }
 }
 
-/// Reports the exceptions without effect, and the namespaces in which every pod violates a profile.
+/// Reports exceptions without effect, and namespaces in which every pod violates a profile.
 pub fn tell(accepted: &[Accepted], namespaces: &[Tenant]) {
     let now = Timestamp::now();
     for Accepted { profile, checked } in accepted {
@@ -253,7 +248,7 @@ pub fn tell(accepted: &[Accepted], namespaces: &[Tenant]) {
     }
 }
 
-/// All objects in the order in which the controller applies them at a time: exceptions end.
+/// All objects at a time, in the order in which the controller applies them. Exceptions end at their time.
 pub fn objects(
     accepted: &[Accepted],
     namespaces: &[Tenant],
@@ -296,7 +291,7 @@ pub fn meets(accepted: &Accepted, namespace: Option<&Tenant>) -> bool {
     selected
 }
 
-/// The parameters of a profile in a namespace, if it has any; made-up values without a namespace.
+/// The parameters of a profile in a namespace, if it has any; sample values without a namespace.
 pub fn params(Accepted { checked, .. }: &Accepted, namespace: Option<&Tenant>) -> Option<ToolSecurityParams> {
     if let Some(namespace) = namespace {
         let (requests, now) = (namespace.requests.iter().map(|(_, request)| request), Timestamp::now());
@@ -305,12 +300,12 @@ pub fn params(Accepted { checked, .. }: &Accepted, namespace: Option<&Tenant>) -
     }
     let name = checked.profile.as_str();
     if !checked.parameters.is_empty() {
-        report::note(&format!("warning: without the pod's namespace, parameters have made-up values (profile {name})"));
+        report::note(&format!("warning: without the pod's namespace, parameters have sample values (profile {name})"));
     }
     checked.probes.params.clone().map(|spec| ToolSecurityParams::new(name, spec))
 }
 
-/// Reports the exceptions for a profile that have no effect, and why.
+/// Reports exceptions for a profile that have no effect, with the reason.
 fn without_effect(checked: &Checked<Compiled>, namespace: &Tenant, now: Timestamp) {
     for (name, request) in namespace.requests.iter().filter(|(_, request)| request.profile == checked.profile) {
         let (reason, why) = checked.exceptions.standing(request, now);
@@ -321,7 +316,7 @@ fn without_effect(checked: &Checked<Compiled>, namespace: &Tenant, now: Timestam
     }
 }
 
-/// How a profile mutates pods, and who does it; `None` if it mutates nothing.
+/// How a profile mutates pods, and what mutates them; `None` if it does not mutate pods.
 pub fn changed_by(accepted: &Accepted, version: Minor) -> Option<(&Mutation, ChangedBy)> {
     let mutation = accepted.checked.mutation.as_ref()?;
     Some((mutation, mutation.by(version)))

@@ -1,4 +1,4 @@
-//! How far long work is: one line on a terminal that is written over, and nothing in a pipe.
+//! Progress of long work: one line on a terminal that is overwritten, and nothing in a pipe.
 
 use std::{
     fmt::Write as _,
@@ -7,16 +7,16 @@ use std::{
 
 use crate::{capture, report};
 
-/// How many signs the bar has.
+/// Width of the bar in characters.
 const WIDTH: usize = 24;
-/// Clears the line that the cursor is in (ECMA-48: EL).
+/// Clears the current line (ECMA-48: EL).
 const CLEAR: &str = "\r\u{1b}[K";
 
-/// How far it is.
+/// The progress.
 #[derive(Debug)]
 pub struct Progress {
     shown: bool,
-    /// What the terminal shows.
+    /// The line on the terminal.
     line: String,
 }
 
@@ -31,7 +31,7 @@ impl Progress {
         Self { shown: false, line: String::new() }
     }
 
-    /// Shows how much of something is done, and of how much if that is known.
+    /// Shows how many items are done, and their total if it is known.
     pub fn show(&mut self, what: &str, done: usize, of: Option<usize>) {
         if self.shown {
             let line = line(what, done, of);

@@ -1,4 +1,4 @@
-//! `palisade replay`: what would have become of past requests, as audit logs have them, under other profiles.
+//! `palisade replay`: evaluates requests of audit logs against other profiles.
 
 use std::path::PathBuf;
 
@@ -17,15 +17,15 @@ use crate::{
     cluster::could_not_run,
     dumped::Dump,
     effects::{Effects, Place},
-    events::{self, Action, Event, Finding, Findings, User},
+    events::{Action, Event, Finding, Findings, User},
     files,
     ground::GroundArgs,
     impact::{self, About, ImpactArgs},
-    input,
     judge::{Judge, Violation},
-    live,
+    live, log,
     namespaces::{self, Tenant},
-    options, output,
+    options::{self, INPUT},
+    output,
     parallel::{parallel, threads},
     profiles,
     progress::Progress,
@@ -35,40 +35,48 @@ use crate::{
 
 const EXAMPLES: &str = "\
 Examples:
-  palisade replay -f profile.yaml --dump cluster/ /var/log/kubernetes/audit
-  palisade replay -f profile.yaml --live audit.log --since 2026-11-24T00:00:00Z
-  zcat audit-*.log.gz | palisade replay -f profile.yaml --namespaces namespaces.yaml -
+  palisade replay -p profile.yaml --dump cluster/ /var/log/kubernetes/audit
+  palisade replay -p profile.yaml --live audit.log --since 2026-11-24T00:00:00Z
+  palisade replay -p profile.yaml --namespaces namespaces.yaml audit-2026-11-23.log.gz
 
-It takes an audit policy at level Request for pods and workloads; what has no request object in the log has no verdict, and is \
-counted with the reason. So are updates and patches, since the object before is not in the log, but for updates that pass \
-whatever it was and for what server-side apply has created; and dry runs and subresources.
+Requires an audit policy at level Request for pods and workloads. These requests have no verdict, and are counted \
+with the reason: requests without an object in the log; updates and patches, because the log does not have the \
+previous object, except updates that pass regardless of it and objects that server-side apply created; dry runs; and \
+subresources.
 
-Exit codes: 0 nobody would newly have been denied, 1 somebody would, 2 could not run.";
+Exit codes: 0 no request would newly be denied, 1 a request would newly be denied, 2 could not run, or a log has an \
+invalid audit event, or no request could be evaluated.";
 
-/// Why there is no verdict on most updates.
-const UPDATE: &str = "it was an update, and the object before it is not in the log";
-/// How many requests are judged at once.
+/// The reason why most updates have no verdict.
+const UPDATE: &str = "it is an update, and the previous object is not in the log";
+/// The number of requests that are evaluated in parallel.
 const BATCH: usize = 512;
 
 /// The arguments of `palisade replay`.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = EXAMPLES,
-    mut_arg("live", |arg| arg.help("Take the namespaces and exceptions of the cluster of the kubeconfig. It takes the rights to list them")),
-    mut_arg("dump", |arg| arg.help("Take the namespaces and exceptions in a directory that palisade dump wrote")),
-    mut_arg("namespaces", |arg| arg.help("A file with Namespaces and ToolSecurityExceptions")),
+    mut_arg("live", |arg| arg.help("Use the namespaces and exceptions of the cluster. Requires permission to list them")),
+    mut_arg("dump", |arg| arg.help("Use the namespaces and exceptions in a directory from palisade dump")),
+    mut_arg("namespaces", |arg| arg.help("File with Namespaces and ToolSecurityExceptions")),
 )]
 pub struct ReplayArgs {
-    /// Audit logs, with one event in JSON on a line: files, directories of them, or - for standard input.
+    /// Audit logs in JSON, plain or compressed with gzip: files, directories, or - for standard input.
     #[arg(value_name = "FILE|DIR", required = true)]
     pub paths: Vec<PathBuf>,
-    /// A file with profiles to replay under, or a directory of such files; may be given several times.
-    #[arg(short = 'f', long = "profile", alias = "file", value_name = "FILE|DIR", required = true)]
+    /// File or directory with the profiles to replay against. Repeatable.
+    #[arg(
+        short = 'p',
+        long = "profile",
+        value_name = "FILE|DIR",
+        required = true,
+        help_heading = INPUT
+    )]
     pub profiles: Vec<String>,
     /// Only requests in this namespace.
     #[arg(short, long, value_name = "NAME")]
     pub namespace: Option<String>,
-    /// Only from this time on, as 2026-11-24T00:00:00Z.
+    /// Only requests from this time on, for example 2026-11-24T00:00:00Z.
     #[arg(long, value_name = "TIME", value_parser = options::time)]
     pub since: Option<Timestamp>,
     #[command(flatten)]
@@ -98,7 +106,7 @@ pub fn run(args: &ReplayArgs) -> Result<(), Failure> {
     };
     let (mut events, mut span) = (0, Span::default());
     let mut progress = Progress::new();
-    events::each(&args.paths, |event| {
+    let mut problems = log::each(&args.paths, |event| {
         events += 1;
         if events % 1000 == 0 {
             progress.show("audit events", events, None);
@@ -120,11 +128,17 @@ pub fn run(args: &ReplayArgs) -> Result<(), Failure> {
     });
     let about = About {
         what: "requests",
-        head: format!("{events} events{span} under profile {}", names.join(", ")),
+        head: format!("{events} events{span} against profile {}", names.join(", ")),
         json: fields.as_object().cloned().unwrap_or_default(),
         ..About::default()
     };
     output::print(&impact::text(&args.shown, &about, Some(&effects)))?;
+    if effects.judged == 0 && problems.is_empty() {
+        problems.push(Problem::new(
+            "no request could be evaluated: the log has no request for pods or workloads with its object",
+        ));
+    }
+    args.ground.unjudged.settle(problems)?;
     if effects.denies() { Err(Failure::Wrong(Vec::new())) } else { Ok(()) }
 }
 
@@ -135,12 +149,12 @@ fn ground(args: &GroundArgs) -> Result<(Vec<Tenant>, Minor), Failure> {
         return Ok((dump.tenants, dump.version));
     }
     if let Some(path) = &args.namespaces {
-        return Ok((namespaces::read(&input::read(path)?)?, Minor::DEFAULT));
+        return Ok((namespaces::read(&files::read(path)?)?, Minor::DEFAULT));
     }
     if !args.live {
-        let problem = Problem::new("which profiles select which namespaces is not known");
+        let problem = Problem::new("namespaces are required, because profiles select them by their labels");
         return Err(Failure::CouldNotRun(vec![
-            problem.help("--dump DIR, --namespaces FILE or --live gives the namespaces"),
+            problem.help("specify them with --dump DIR, --namespaces FILE or --live"),
         ]));
     }
     args.cluster.ask(async |client| {
@@ -149,7 +163,7 @@ fn ground(args: &GroundArgs) -> Result<(Vec<Tenant>, Minor), Failure> {
     })
 }
 
-/// From when to when requests were made.
+/// The first and the last time of requests.
 #[derive(Debug, Default)]
 struct Span {
     from: Option<Timestamp>,
@@ -182,14 +196,14 @@ struct Replay<'a> {
     effects: Effects,
 }
 
-/// A request that can be judged.
+/// A request that can be evaluated.
 struct Asked {
     object: Json,
     user: admission::User,
-    /// What the profiles said of it then.
+    /// The recorded answer of the profiles.
     before: Vec<Violation>,
     place: Place,
-    /// Whether it replaces an object, which is not known: then only what passes whatever it was is certain.
+    /// Whether it replaces an object, which is unknown: then only a request that passes regardless of it has a verdict.
     replaces: bool,
 }
 
@@ -208,13 +222,13 @@ impl Replay<'_> {
         }
     }
 
-    /// What can be judged of a request; none if profiles do not judge it. An error is why there is no verdict, and which
-    /// request it is.
+    /// The part of a request that can be evaluated; none if profiles do not apply to it. An error is the reason why
+    /// there is no verdict, and the request.
     fn asked(&mut self, event: Event) -> Result<Option<Asked>, (String, String)> {
         let of = &event.object_ref;
         let Some(kind) = kind_of(&of.api_group, &of.api_version, &of.resource) else { return Ok(None) };
         let asks = matches!(event.verb.as_str(), "create" | "update" | "patch");
-        // The controller probes there, by dry runs.
+        // The controller sends its probes there, as dry runs.
         if !asks || of.namespace == names::PROBE_NAMESPACE || !is_judged(kind.1, &of.subresource) {
             return Ok(None);
         }
@@ -226,13 +240,16 @@ impl Replay<'_> {
         );
         let no = |why: String| Err((why, which.clone()));
         if event.is_dry_run() {
-            return no("it was a dry run".to_owned());
+            return no("it is a dry run".to_owned());
         }
         if !of.subresource.is_empty() {
-            return no(format!("it was sent to {}/{}, whose object is not in the log", of.resource, of.subresource));
+            return no(format!(
+                "it is a request to {}/{}, and the object is not in the log",
+                of.resource, of.subresource
+            ));
         }
         if !self.tenants.iter().any(|tenant| tenant.name == of.namespace) {
-            return no("its namespace is not known".to_owned());
+            return no("its namespace is unknown".to_owned());
         }
         let Findings { of_profiles: findings, of_others: others, .. } = event.findings();
         let denied = findings.iter().find(|one| one.action == Action::Denied);
@@ -241,20 +258,17 @@ impl Replay<'_> {
         }
         let code = event.response_status.code;
         if denied.is_none() && !(200..300).contains(&code) {
-            return no(format!("it failed with status {code}, and not because of a profile"));
+            return no(format!("it failed with status {code} for another reason than a profile"));
         }
-        // What server-side apply creates is what was sent.
+        // The log has the object that server-side apply created.
         if event.verb == "patch" && code != 201 {
-            return no("it was a patch, whose object is not in the log".to_owned());
+            return no("it is a patch, and the object is not in the log".to_owned());
         }
         if event.request_object.is_null() {
-            return no(format!(
-                "the log does not have the object: it was written at level {}",
-                or_unknown(&event.level)
-            ));
+            return no(format!("the object is not in the log: the audit level is {}", or_unknown(&event.level)));
         }
         let replaces = event.verb == "update";
-        // They are not created with a pod, and judged with each update of it.
+        // They are not created with a pod. Each update of them is evaluated.
         let ephemeral = event.request_object["spec"]["ephemeralContainers"].as_array();
         if replaces && ephemeral.is_some_and(|containers| !containers.is_empty()) {
             return no(UPDATE.to_owned());
@@ -272,7 +286,7 @@ impl Replay<'_> {
         Ok(Some(Asked { object, user: user(event.impersonated_user.unwrap_or(event.user)), before, place, replaces }))
     }
 
-    /// Where the object of a request belongs. In a log, objects have no uid: their names stand for them.
+    /// The owner of the object of a request. Objects in a log have no uid: their names are used instead.
     fn place(&mut self, kind: &str, namespace: &str, event: &Event) -> Place {
         let mut object = json!({"metadata": event.request_object["metadata"]});
         let address = |kind: &Json, name: &Json| {
@@ -295,12 +309,12 @@ impl Replay<'_> {
         Place { namespace: namespace.to_owned(), workload: self.owners.workload(&itself, owner.as_ref()).to_string() }
     }
 
-    /// Judges what is left.
+    /// Evaluates the remaining requests.
     fn flush(&mut self) {
         let batch = std::mem::take(&mut self.batch);
         let verdicts = parallel(threads(), &batch, |one| {
             let (object, user) = (&one.object, one.user.clone());
-            // None of an update that does not pass whatever it replaces.
+            // An update has no verdict unless it passes regardless of the previous object.
             if one.replaces {
                 Ok(self.judge.surely_passes(object, user)?.then(Vec::new))
             } else {
@@ -311,7 +325,7 @@ impl Replay<'_> {
             let which = |why: &str| format!("{} {}: {why}", asked.place.namespace, asked.place.workload);
             match verdict {
                 Err(why) => self.effects.unknown(NOT_KNOWN, || which(&why)),
-                Ok(None) => self.effects.unknown(UPDATE, || which("it passes only if its spec stays as it was")),
+                Ok(None) => self.effects.unknown(UPDATE, || which("it passes only if its spec is unchanged")),
                 Ok(Some(after)) => {
                     if let Some(rejected) = after.iter().find(|one| one.profile.is_empty()) {
                         self.effects.unknown(NOT_TAKEN, || which(&rejected.message));
@@ -324,14 +338,14 @@ impl Replay<'_> {
     }
 }
 
-/// The `apiVersion` and kind of a resource that profiles judge.
+/// The `apiVersion` and kind of a resource that profiles evaluate.
 fn kind_of(group: &str, version: &str, resource: &str) -> Option<(&'static str, &'static str)> {
     let api_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
     let found = live::judged().find(|(of, _, plural)| (*of, *plural) == (api_version.as_str(), resource));
     found.map(|(api_version, kind, _)| (api_version, kind))
 }
 
-/// Whether profiles judge requests to a subresource.
+/// Whether profiles evaluate requests to a subresource.
 fn is_judged(kind: &str, subresource: &str) -> bool {
     subresource.is_empty() || kind == "Pod" && matches!(subresource, "ephemeralcontainers" | "resize")
 }
@@ -340,11 +354,11 @@ fn or_unknown(level: &str) -> &str {
     if level.is_empty() { "unknown" } else { level }
 }
 
-/// What the log says, as violations.
+/// The recorded answer as violations.
 fn violations(finding: Finding) -> Vec<Violation> {
     let Finding { profile, action, checks } = finding;
     let denied = action == Action::Denied;
-    let of = |check| Violation { profile: profile.clone(), check, message: "as the log says".to_owned(), denied };
+    let of = |check| Violation { profile: profile.clone(), check, message: "recorded in the log".to_owned(), denied };
     checks.into_iter().map(of).collect()
 }
 

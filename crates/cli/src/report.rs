@@ -1,4 +1,4 @@
-//! What a command reports on standard error.
+//! Messages on standard error.
 
 use std::{
     fmt,
@@ -13,20 +13,20 @@ pub use palisade_manifest::{Problem, Source, harmless, one_line};
 
 use crate::{capture, style::Style};
 
-/// The most problems that one run reports.
+/// The maximum number of problems of one run.
 const MAX_PROBLEMS: usize = 50;
 
-/// Why there is no output.
+/// The reason why there is no output.
 #[derive(Debug)]
 pub enum Failure {
-    /// Exit code 1: a profile is wrong.
+    /// Exit code 1: a profile is invalid.
     Wrong(Vec<Problem>),
-    /// Exit code 2: no profile could be judged.
+    /// Exit code 2: no profile could be evaluated.
     CouldNotRun(Vec<Problem>),
 }
 
 impl Failure {
-    /// The same as a reason not to run, for commands whose exit code 1 says something else.
+    /// The same as a reason not to run, for commands with another meaning of exit code 1.
     pub fn fatal(self) -> Self {
         match self {
             Self::Wrong(problems) | Self::CouldNotRun(problems) => Self::CouldNotRun(problems),
@@ -34,7 +34,7 @@ impl Failure {
     }
 }
 
-/// Both; or what is wrong with either.
+/// Both results, or the problems of either.
 ///
 /// # Errors
 /// The problems of one, or of both.
@@ -49,7 +49,7 @@ pub fn both<A, B>(one: Result<A, Failure>, other: Result<B, Failure>) -> Result<
     }
 }
 
-/// A problem as miette shows it.
+/// A problem in the format of miette.
 #[derive(Debug)]
 struct Shown(Problem);
 
@@ -111,7 +111,7 @@ pub fn exit(result: Result<(), Failure>) -> u8 {
     code
 }
 
-/// Reports problems: the first ones, and how many more there are.
+/// Reports problems: the first ones, and the number of the others.
 pub fn tell(problems: &[Problem]) {
     let mut text = String::new();
     for problem in problems.iter().take(MAX_PROBLEMS) {
@@ -124,12 +124,12 @@ pub fn tell(problems: &[Problem]) {
     say(&text);
 }
 
-/// Reports something that is not a failure.
+/// Reports a note.
 pub fn note(text: &str) {
     say(&format!("{}\n", one_line(text)));
 }
 
-/// Writes to standard error, even if nobody reads it.
+/// Writes to standard error, even if it has no reader.
 pub fn say(text: &str) {
     if capture::add(text, true) {
         return;
@@ -147,7 +147,7 @@ pub fn rendered(problem: &Problem, style: Style) -> String {
     }
     let mut options = MietteHandlerOpts::new().context_lines(1).terminal_links(false).color(style.color);
     if !style.terminal {
-        // Logs and tests get the same bytes everywhere, one line for one message.
+        // Logs and tests get the same bytes everywhere, with one line for each message.
         options = options.unicode(false).wrap_lines(false).width(200);
     }
     Report(Shown(problem.settled()), Box::new(options.build())).to_string()

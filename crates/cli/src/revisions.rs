@@ -1,4 +1,4 @@
-//! The recorded revisions of a profile in a cluster: the generations that the controller has put in force.
+//! The recorded revisions of a profile in a cluster: the generations that were active.
 
 use k8s_openapi::{api::apps::v1::ControllerRevision, jiff::Timestamp};
 use kube::{Api, Client, api::ListParams};
@@ -14,21 +14,21 @@ use crate::{
     report::{Failure, Problem},
 };
 
-/// A profile as it is, and what is recorded of it.
+/// A profile with its recorded revisions.
 #[derive(Clone, Debug)]
 pub struct History {
     /// The profile.
     pub profile: ToolSecurityProfile,
-    /// Its revisions, the newest first: that one is in force.
+    /// Its revisions, newest first. The newest one is active.
     pub revisions: Vec<Recorded>,
 }
 
-/// A generation that was put in force.
+/// A generation that was active.
 #[derive(Clone, Debug)]
 pub struct Recorded {
     /// The revision.
     pub revision: Revision,
-    /// When it was put in force.
+    /// The time when it became active.
     pub at: Option<Timestamp>,
 }
 
@@ -36,13 +36,15 @@ impl History {
     /// Reads it from a cluster.
     ///
     /// # Errors
-    /// There is no such profile, or the API server does not let this user read it or its revisions.
+    /// The profile does not exist, or the user has no permission to read it or its revisions.
     pub async fn read(client: &Client, name: &str) -> Result<Self, Failure> {
         let profiles = Api::<ToolSecurityProfile>::all(client.clone());
         let profile = profiles.get_opt(name).await.map_err(|error| failed("cannot read the profile", &error))?;
         let Some(profile) = profile else {
-            let problem = Problem::new(format!("there is no ToolSecurityProfile {name:?} in this cluster"));
-            return Err(Failure::CouldNotRun(vec![problem.help("kubectl get toolsecurityprofiles lists them")]));
+            let problem = Problem::new(format!("ToolSecurityProfile {name:?} not found in this cluster"));
+            return Err(Failure::CouldNotRun(vec![
+                problem.help("list the profiles with kubectl get toolsecurityprofiles"),
+            ]));
         };
         let revisions = Api::<ControllerRevision>::namespaced(client.clone(), names::OPERATOR_NAMESPACE);
         let of_profile = ListParams::default().labels(&format!("{}={name}", names::PROFILE_LABEL));
@@ -53,7 +55,7 @@ impl History {
         Ok(Self::of(profile, found))
     }
 
-    /// Of these objects, without those of an earlier profile with the same name, and without damaged ones.
+    /// From these objects, without those of an earlier profile with the same name, and without damaged ones.
     pub fn of(profile: ToolSecurityProfile, mut objects: Vec<ControllerRevision>) -> Self {
         objects.sort_by(|one, other| by_age(other, one));
         let uid = profile.metadata.uid.clone().unwrap_or_default();
@@ -73,23 +75,27 @@ impl History {
     /// A revision by its number.
     ///
     /// # Errors
-    /// It is not recorded; the message lists those that are.
+    /// It is not recorded. The message lists the recorded ones.
     pub fn get(&self, number: i64) -> Result<&Recorded, Failure> {
         let found = self.revisions.iter().find(|recorded| recorded.revision.generation == number);
         found.ok_or_else(|| {
             let known: Vec<_> = self.revisions.iter().map(|one| one.revision.generation.to_string()).collect();
-            let known = if known.is_empty() { "none is".to_owned() } else { format!("recorded: {}", known.join(", ")) };
-            could_not_run(format!("revision {number} of profile {} is not recorded; {known}", self.name()))
+            let known = if known.is_empty() {
+                "there are no revisions".to_owned()
+            } else {
+                format!("recorded: {}", known.join(", "))
+            };
+            could_not_run(format!("revision {number} of profile {} not found; {known}", self.name()))
         })
     }
 }
 
-/// A spec as JSON, without what is not set.
+/// A spec as JSON, without unset fields.
 pub fn json(spec: &ToolSecurityProfileSpec) -> Json {
     serde_json::to_value(spec).unwrap_or_default()
 }
 
-/// The fields in which two objects differ, as paths. Lists count as a whole.
+/// The fields in which two objects differ, as paths. A list is one field.
 pub fn changed(before: &Json, after: &Json) -> Vec<String> {
     let mut paths = Vec::new();
     collect(before, after, "spec", &mut paths);
@@ -141,7 +147,7 @@ mod tests {
         assert_eq!(numbers, [4, 1]);
         assert!(history.get(1).is_ok());
         let Err(Failure::CouldNotRun(problems)) = history.get(9) else { panic!("it is found") };
-        assert_eq!(problems[0].to_string(), "revision 9 of profile p is not recorded; recorded: 4, 1");
+        assert_eq!(problems[0].to_string(), "revision 9 of profile p not found; recorded: 4, 1");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! `palisade rollback`: gives a profile the spec of an earlier revision.
+//! `palisade rollback`: rolls a profile back to an earlier revision.
 
 use kube::{Api, Client, api::PostParams};
 use palisade_api::ToolSecurityProfile;
@@ -17,26 +17,26 @@ Examples:
   palisade rollback toolforge
   palisade rollback toolforge --to 3 --dry-run
 
-It edits the spec of the profile, which becomes a new generation; the controller puts it in force as any other edit. \
-Where GitOps applies the profile, roll back in Git: else the next sync takes this back.
+Edits the spec of the profile, which becomes a new generation; the controller applies it like any other edit. \
+If GitOps applies the profile, roll back in Git: otherwise the next sync reverts this.
 
-Exit codes: 0 rolled back, or nothing to do; 1 this version of Palisade rejects the revision; 2 could not run.";
+Exit codes: 0 rolled back, or nothing to do, 1 this version of Palisade rejects the revision, 2 could not run.";
 
-/// Who the API server says wrote the spec.
+/// The field manager of the change.
 const MANAGER: &str = "palisade-rollback";
 
 /// The arguments of `palisade rollback`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct RollbackArgs {
-    /// The name of a ToolSecurityProfile in the cluster.
+    /// Name of a ToolSecurityProfile in the cluster.
     #[arg(value_name = "PROFILE")]
     pub profile: String,
-    /// The revision whose spec it gets; `palisade history` lists them. By default the newest one that differs from the
-    /// spec now.
+    /// Revision to restore, as listed by palisade history. The default is the newest revision that differs from the
+    /// current spec.
     #[arg(long, value_name = "REVISION")]
     pub to: Option<i64>,
-    /// Show what would change, and change nothing.
+    /// Show the changes without applying them.
     #[arg(long)]
     pub dry_run: bool,
     #[command(flatten)]
@@ -53,19 +53,19 @@ async fn roll_back(client: &Client, args: &RollbackArgs) -> Result<(), Failure> 
     let chosen = target(&history, args.to)?;
     let (name, number) = (history.name(), chosen.revision.generation);
     if chosen.revision.spec == history.profile.spec {
-        return output::print(&format!("profile {name} unchanged: its spec is that of revision {number}\n"));
+        return output::print(&format!("profile {name} unchanged: its spec is equal to revision {number}\n"));
     }
     accepted(name, chosen)?;
     let mut profile = history.profile.clone();
     profile.spec = chosen.revision.spec.clone();
     profile.status = None;
-    // The version that was read goes with it: an edit in between is a conflict.
+    // The request has the resource version that was read: a concurrent edit is a conflict.
     let parameters = PostParams { dry_run: args.dry_run, field_manager: Some(MANAGER.to_owned()) };
     let api = Api::<ToolSecurityProfile>::all(client.clone());
     api.replace(name, &parameters, &profile).await.map_err(|error| match &error {
-        kube::Error::Api(status) if status.is_conflict() => {
-            could_not_run(format!("profile {name} was edited at the same time; nothing was changed: run it again"))
-        }
+        kube::Error::Api(status) if status.is_conflict() => could_not_run(format!(
+            "profile {name} was edited at the same time: no change was made; run the command again"
+        )),
         error => failed("cannot write the profile", error),
     })?;
     let [before, after] = [&history.profile.spec, &profile.spec].map(revisions::json);
@@ -73,25 +73,27 @@ async fn roll_back(client: &Client, args: &RollbackArgs) -> Result<(), Failure> 
     let what = if args.dry_run { "would be rolled back" } else { "rolled back" };
     output::print(&format!("{change}profile {name} {what} to revision {number}\n"))?;
     if !args.dry_run {
-        report::note(&format!("note: kubectl wait --for=condition=Ready tsp/{name} waits until it is in force"));
+        report::note(&format!("note: wait until it is active: kubectl wait --for=condition=Ready tsp/{name}"));
     }
     Ok(())
 }
 
-/// The revision to go back to.
+/// The revision to restore.
 fn target(history: &History, to: Option<i64>) -> Result<&Recorded, Failure> {
     if let Some(number) = to {
         return history.get(number);
     }
     let other = history.revisions.iter().find(|recorded| recorded.revision.spec != history.profile.spec);
-    other.ok_or_else(|| could_not_run(format!("no revision of profile {} differs from its spec now", history.name())))
+    other.ok_or_else(|| {
+        could_not_run(format!("no revision of profile {} differs from its current spec", history.name()))
+    })
 }
 
-/// An older version of Palisade recorded it, perhaps: this one compiles and checks it before anything is written.
+/// Checks the revision before the write: an older version of Palisade may have recorded it.
 fn accepted(name: &str, recorded: &Recorded) -> Result<(), Failure> {
     let rejected = |why: String| {
         let message = format!("revision {} of profile {name} is rejected: {why}", recorded.revision.generation);
-        Failure::Wrong(vec![Problem::new(message).help("nothing was changed")])
+        Failure::Wrong(vec![Problem::new(message).help("no change was made")])
     };
     let profile = recorded.revision.profile(name);
     let checked = guarded(|| {
@@ -163,7 +165,7 @@ mod tests {
     #[test]
     fn edit_at_the_same_time_is_reported_as_a_conflict() {
         let (said, sent) = conflicting(&profile(1, 10));
-        assert_eq!(said, "profile p was edited at the same time; nothing was changed: run it again");
+        assert_eq!(said, "profile p was edited at the same time: no change was made; run the command again");
         let [(_, sent)] = sent.as_slice() else { panic!("{sent:?}") };
         assert_eq!(sent["metadata"]["resourceVersion"], json!("77"));
         assert_eq!(sent["spec"]["host"]["ports"], json!([{"min": 10, "max": 10}]));

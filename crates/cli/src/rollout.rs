@@ -1,4 +1,4 @@
-//! `palisade rollout`: shows how far the rollout of a profile is, and steers it.
+//! `palisade rollout`: shows and controls the rollout of a profile.
 
 use std::fmt::Write as _;
 
@@ -26,36 +26,36 @@ Examples:
   palisade rollout retry toolforge tool-a tool-b
   palisade rollout promote toolforge tool-c --to Warn
 
-Exit codes: 0 done; 2 could not run.";
+Exit codes: 0 success, 2 could not run.";
 
-/// Who the API server says wrote it.
+/// The field manager of changes.
 const MANAGER: &str = "palisade-rollout";
-/// How many characters wide the bar is.
+/// Width of the bar in characters.
 const BAR: usize = 40;
 
-/// What to do with the rollout.
+/// Commands for a rollout.
 #[derive(Debug, Subcommand)]
 #[command(after_help = EXAMPLES)]
 pub enum RolloutCommand {
-    /// Show the wave, how many namespaces are promoted, and which are held and why.
+    /// Show the wave, the promoted namespaces, and the held namespaces with the reason.
     Status(StatusArgs),
-    /// Promote no further namespace: sets spec.rollout.pause.
+    /// Pause the promotion of namespaces: sets spec.rollout.pause.
     Pause(ProfileArgs),
-    /// Go on after a pause.
+    /// Resume a paused rollout.
     Resume(ProfileArgs),
-    /// Judge held namespaces again now, instead of within five minutes.
+    /// Evaluate held namespaces again now, instead of within five minutes.
     ///
-    /// It removes the annotation that holds them. Without names: of all namespaces that the controller holds. A hold that
-    /// somebody else wrote is removed only from namespaces that are named.
+    /// Removes the annotation that holds them. Without names, it applies to all namespaces that the controller holds. A
+    /// hold that another user or program set is removed only from the namespaces in the command.
     Retry(RetryArgs),
-    /// Set the stage of namespaces now, whatever is in them: the rollout does not judge them first.
+    /// Set the stage of namespaces now, ignoring existing violations.
     Promote(PromoteArgs),
 }
 
 /// A profile.
 #[derive(Debug, clap::Args)]
 pub struct ProfileArgs {
-    /// The name of a ToolSecurityProfile in the cluster.
+    /// Name of a ToolSecurityProfile in the cluster.
     #[arg(value_name = "PROFILE")]
     pub profile: String,
     #[command(flatten)]
@@ -67,7 +67,7 @@ pub struct ProfileArgs {
 pub struct StatusArgs {
     #[command(flatten)]
     pub of: ProfileArgs,
-    /// The output format.
+    /// Output format.
     #[arg(short, long, value_name = "FORMAT", default_value = "table")]
     pub output: StatusFormat,
 }
@@ -75,9 +75,9 @@ pub struct StatusArgs {
 /// The format of a status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum StatusFormat {
-    /// A bar, and a line for each held namespace.
+    /// A bar, and one line for each held namespace.
     Table,
-    /// The status as the profile has it.
+    /// The status in the profile.
     Json,
 }
 
@@ -86,7 +86,7 @@ pub enum StatusFormat {
 pub struct RetryArgs {
     #[command(flatten)]
     pub of: ProfileArgs,
-    /// The namespaces. By default all that the controller holds.
+    /// Namespaces. The default is all that the controller holds.
     #[arg(value_name = "NAMESPACE")]
     pub namespaces: Vec<String>,
 }
@@ -96,17 +96,17 @@ pub struct RetryArgs {
 pub struct PromoteArgs {
     #[command(flatten)]
     pub of: ProfileArgs,
-    /// The namespaces.
+    /// Namespaces.
     #[arg(value_name = "NAMESPACE", required = true)]
     pub namespaces: Vec<String>,
-    /// Their stage.
+    /// Stage of the namespaces: Deny, Warn or Audit.
     #[arg(long, value_name = "STAGE", default_value = "Deny", value_parser = stage)]
     pub to: Stage,
 }
 
 fn stage(text: &str) -> Result<Stage, String> {
     let found = Stage::ALL.into_iter().find(|stage| stage.to_string().eq_ignore_ascii_case(text));
-    found.ok_or_else(|| "a stage is Deny, Warn or Audit".to_owned())
+    found.ok_or_else(|| "must be Deny, Warn or Audit".to_owned())
 }
 
 /// Runs the command.
@@ -131,11 +131,11 @@ async fn read(client: &Client, name: &str) -> Result<(ToolSecurityProfile, Rollo
     let profile = profiles.get(name).await.map_err(|error| failed("cannot read the profile", &error))?;
     if profile.spec.rollout.is_none() {
         let problem = Problem::new(format!("profile {name} has no spec.rollout"));
-        return Err(Failure::CouldNotRun(vec![problem.help("docs/rollout.md says how to write one")]));
+        return Err(Failure::CouldNotRun(vec![problem.help("add spec.rollout to the profile, see docs/rollout.md")]));
     }
     let status = profile.status.as_ref().and_then(|status| status.rollout.clone());
     let status =
-        status.ok_or_else(|| could_not_run(format!("the controller has not begun the rollout of {name} yet")))?;
+        status.ok_or_else(|| could_not_run(format!("the controller has not started the rollout of {name} yet")))?;
     Ok((profile, status))
 }
 
@@ -146,7 +146,7 @@ fn table(profile: &str, status: &RolloutStatus) -> String {
     let mut text = format!(
         "{profile}: {}{}, wave {} of {}\n[{}{}] {} % of {total} namespaces: {} promoted, {} pending, {} held\n",
         status.phase,
-        if status.phase == RolloutPhase::Complete && status.held > 0 { " but for held namespaces" } else { "" },
+        if status.phase == RolloutPhase::Complete && status.held > 0 { " except held namespaces" } else { "" },
         status.wave,
         status.waves,
         "#".repeat(done),
@@ -161,14 +161,15 @@ fn table(profile: &str, status: &RolloutStatus) -> String {
     }
     let width = status.held_namespaces.iter().map(|held| held.name.len()).max().unwrap_or(0).max("HELD".len()) + 3;
     if !status.held_namespaces.is_empty() {
-        let _ = writeln!(text, "\n{:width$}WHY", "HELD");
+        let _ = writeln!(text, "\n{:width$}REASON", "HELD");
     }
     for held in &status.held_namespaces {
         let _ = writeln!(text, "{:width$}{}", held.name, held.message);
     }
     let more = status.held - i64::try_from(status.held_namespaces.len()).unwrap_or(0);
     if more > 0 {
-        let _ = writeln!(text, "and {more} more: their annotation {} says why", names::rollout_annotation(profile));
+        let _ =
+            writeln!(text, "and {more} more: their annotation {} has the reason", names::rollout_annotation(profile));
     }
     text
 }
@@ -185,14 +186,14 @@ async fn pause(client: &Client, name: &str, pause: bool) -> Result<(), Failure> 
     };
     let state = if pause { "paused" } else { "resumed" };
     if rollout.pause == pause {
-        return output::print(&format!("profile {name} unchanged: its rollout is {state} already\n"));
+        return output::print(&format!("profile {name} unchanged: its rollout is already {state}\n"));
     }
     let patch = json!({"spec": {"rollout": {"pause": pause.then_some(true)}}});
     let written = profiles.patch(name, &patch_params(), &Patch::Merge(&patch)).await;
     written.map_err(|error| failed("cannot write the profile", &error))?;
     output::print(&format!("rollout of profile {name} {state}\n"))?;
     report::note(
-        "note: where GitOps applies the profile, change spec.rollout.pause in Git, or the next sync takes this back",
+        "note: if GitOps applies the profile, change spec.rollout.pause in Git: otherwise the next sync reverts this",
     );
     Ok(())
 }
@@ -213,9 +214,9 @@ async fn retry(client: &Client, args: &RetryArgs) -> Result<(), Failure> {
         args.namespaces.clone()
     };
     if names.is_empty() {
-        return output::print(&format!("no namespace is held by the rollout of profile {profile}\n"));
+        return output::print(&format!("the rollout of profile {profile} holds no namespace\n"));
     }
-    change(&api, &names, &json!({"metadata": {"annotations": {key: null}}}), "will be judged again").await
+    change(&api, &names, &json!({"metadata": {"annotations": {key: null}}}), "will be evaluated again").await
 }
 
 async fn promote(client: &Client, args: &PromoteArgs) -> Result<(), Failure> {
@@ -229,7 +230,7 @@ async fn promote(client: &Client, args: &PromoteArgs) -> Result<(), Failure> {
     change(&api, &args.namespaces, &patch, &format!("is at stage {}", args.to)).await
 }
 
-/// Patches namespaces, and says so of each.
+/// Patches namespaces, and prints the result for each.
 async fn change(api: &Api<Namespace>, names: &[String], patch: &Json, done: &str) -> Result<(), Failure> {
     let mut problems = Vec::new();
     for name in names {
@@ -269,9 +270,9 @@ tools: Soaking, wave 2 of 3
 [##########------------------------------] 25 % of 100 namespaces: 25 promoted, 73 pending, 2 held
 wave 2 soaks until 2026-01-01T00:00:00Z
 
-HELD     WHY
+HELD     REASON
 tool-a   Violations: 1 object violates the profile
-and 1 more: their annotation rollout.toolsecurity.dev/tools says why
+and 1 more: their annotation rollout.toolsecurity.dev/tools has the reason
 ";
         assert_eq!(table("tools", &status), expected);
         let none = table("tools", &RolloutStatus::default());

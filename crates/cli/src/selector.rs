@@ -1,17 +1,17 @@
-//! Label selectors as kubectl takes them.
+//! Label selectors in the notation of kubectl.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 
-/// The selector of a text as `team=a,stage!=test,tier in (x, y),canary,!old`.
+/// Parses a selector such as `team=a,stage!=test,tier in (x, y),canary,!old`.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The error in it.
 pub fn parse(text: &str) -> Result<LabelSelector, String> {
     let requirements = split(text).into_iter().map(requirement).collect::<Result<Vec<_>, _>>()?;
     Ok(LabelSelector { match_expressions: Some(requirements), match_labels: None })
 }
 
-/// The parts between commas that are in no parentheses.
+/// The parts between commas outside of parentheses.
 fn split(text: &str) -> Vec<&str> {
     let mut depth = 0_usize;
     text.split(|c: char| {
@@ -30,7 +30,7 @@ fn requirement(part: &str) -> Result<LabelSelectorRequirement, String> {
     let one = |key: &str, operator: &str, values: Option<Vec<&str>>| {
         let key = key.trim();
         if key.is_empty() || !key.chars().all(|c| c.is_ascii_alphanumeric() || "-_./".contains(c)) {
-            return Err(format!("{part:?} names no label; write key=value, key!=value, key in (a,b), key or !key"));
+            return Err(format!("{part:?} must be key=value, key!=value, key in (a,b), key or !key"));
         }
         let values = values.map(|values| values.into_iter().map(|value| value.trim().to_owned()).collect());
         Ok(LabelSelectorRequirement { key: key.to_owned(), operator: operator.to_owned(), values })
@@ -40,7 +40,7 @@ fn requirement(part: &str) -> Result<LabelSelectorRequirement, String> {
         return match head.trim().rsplit_once(char::is_whitespace) {
             Some((key, "in")) => one(key, "In", values),
             Some((key, "notin")) => one(key, "NotIn", values),
-            _ => Err(format!("{part:?} has a list that is behind neither in nor notin")),
+            _ => Err(format!("{part:?}: a list is allowed only after in or notin")),
         };
     }
     if let Some((key, value)) = part.split_once("!=") {

@@ -1,5 +1,5 @@
-//! The smallest change with which a pod is admitted: everything that the checks are known to demand, less the parts
-//! that turn out not to be needed.
+//! The smallest change with which a pod is admitted: all values that the checks are known to require, without the parts
+//! that turn out to be unnecessary.
 
 use std::{collections::BTreeSet, fmt::Write as _};
 
@@ -9,27 +9,27 @@ use palisade_objects::workload::Workload;
 use serde::Serialize;
 use serde_json::{Value as Json, json};
 
-/// Who judges pods, and what its checks demand.
+/// Evaluates pods, and knows the values that its checks require.
 pub trait Refuses {
     /// The checks that a pod violates.
     ///
     /// # Errors
-    /// It cannot be judged, or no change of the pod would help.
+    /// It cannot be evaluated, or no change of the pod would help.
     fn refuses(&self, pod: &Json) -> Result<BTreeSet<String>, String>;
 
-    /// Sets in the pod what a check demands.
+    /// Sets the values in the pod that a check requires.
     fn comply(&self, check: &Check, pod: &mut Json);
 }
 
 /// A change of a pod.
 #[derive(Clone, Debug, Serialize)]
 pub struct Least {
-    /// JSON patch (RFC 6902) of the pod as it was written.
+    /// JSON patch (RFC 6902) of the original pod.
     pub patch: Json,
-    /// The same for people, with `+`, `-` and `~`.
+    /// The same as text, with `+`, `-` and `~`.
     #[serde(skip)]
     pub lines: Vec<String>,
-    /// The checks that the pod violates even so, because no complying value is known.
+    /// The checks that the pod violates after the change, because no compliant value is known.
     #[serde(rename = "withoutKnownValue", skip_serializing_if = "BTreeSet::is_empty")]
     pub left: BTreeSet<String>,
 }
@@ -38,7 +38,7 @@ impl Least {
     /// The lines, with places in the workload whose template is changed; without a kind, in the pod.
     pub fn lines_at(&self, kind: Option<&Workload>) -> Vec<String> {
         let template = kind.map(|kind| kind.template.trim_start_matches('/').replace('/', "."));
-        // After the sign of a line comes the place.
+        // The place follows the sign of a line.
         let line = |line: &String| match (&template, line.split_at_checked(2)) {
             (Some(template), Some((sign, rest))) => format!("{sign}{template}.{rest}"),
             _ => line.clone(),
@@ -47,7 +47,7 @@ impl Least {
     }
 }
 
-/// Checks of what a pod needs rather than of how it runs: nobody can know which other image or volume would do.
+/// Checks of a pod's dependencies: the right image or volume cannot be known.
 const UNKNOWN: [&str; 7] = [
     "imageRegistries",
     "restrictedVolumes",
@@ -58,14 +58,15 @@ const UNKNOWN: [&str; 7] = [
     "parameters",
 ];
 
-/// A scalar, or a list of scalars, and its path; null where the pod has none.
+/// A scalar or a list of scalars, with its path; null if the pod has none.
 type Leaf = (Vec<String>, Json);
 
-/// Finds the smallest change. It judges the pod again after each attempt.
+/// Finds the smallest change. It evaluates the pod again after each attempt.
 pub fn least(pod: &Json, explainer: &impl Refuses) -> Result<Least, String> {
     let before = leaves(pod);
     let mut changed = pod.clone();
-    // For each violated check: remove all of its fields, then set those it demands. That may reveal further violations.
+    // For each violated check: remove all of its fields, then set the required ones. That may reveal further
+    // violations.
     for _ in 0..catalogue::ALL.len() {
         let refused = explainer.refuses(&changed)?;
         let known = |check: &&&Check| refused.contains(check.id) && !UNKNOWN.contains(&check.id);
@@ -74,7 +75,7 @@ pub fn least(pod: &Json, explainer: &impl Refuses) -> Result<Least, String> {
             let mut attempt = next.clone();
             clear(check, &mut attempt);
             explainer.comply(check, &mut attempt);
-            // The rest of a list may be something that policies cannot judge: a sysctl without its name.
+            // The rest of a list may be something that policies cannot evaluate: a sysctl without a name.
             if explainer.refuses(&attempt).is_ok() {
                 next = attempt;
             }
@@ -91,7 +92,7 @@ pub fn least(pod: &Json, explainer: &impl Refuses) -> Result<Least, String> {
     steps.extend(gone.map(|(path, _)| (path.clone(), Json::Null)));
     let will_do =
         |steps: &[Leaf]| -> bool { explainer.refuses(&with(pod, steps)).is_ok_and(|refused| refused.is_subset(&left)) };
-    // Drop each step without which the pod is still admitted.
+    // Undo each step that is not needed for admission.
     let mut index = 0;
     while index < steps.len() {
         let mut fewer = steps.clone();
@@ -102,7 +103,7 @@ pub fn least(pod: &Json, explainer: &impl Refuses) -> Result<Least, String> {
             index += 1;
         }
     }
-    // Of a removed list, keep the elements that may stay.
+    // Keep the compliant elements of a removed list.
     for index in 0..steps.len() {
         let found = before.iter().find(|(path, _)| *path == steps[index].0).and_then(|(_, found)| found.as_array());
         for element in found.into_iter().flatten() {

@@ -1,4 +1,4 @@
-//! `palisade status`: the profiles of a cluster on one screen.
+//! `palisade status`: shows the state of all profiles in a cluster.
 
 use std::{
     fmt::Write as _,
@@ -25,26 +25,27 @@ Examples:
   palisade status --watch
   palisade status -o json | jq '.profiles[] | select(.ready != \"True\")'
 
-It needs the right to list toolsecurityprofiles, and no other.
+Requires only permission to list toolsecurityprofiles.
 
-Exit codes: 0 shown, 2 could not run. Profiles that are not ready do not change it: -o json has them for scripts.";
+Exit codes: 0 shown, 2 could not run. Profiles that are not ready do not affect the exit code; in scripts, use -o \
+json.";
 
-/// How often `--watch` looks again.
+/// The interval of `--watch`.
 const AGAIN: Duration = Duration::from_secs(2);
-/// Clears a terminal and begins at its top (ECMA-48: CUP, ED).
+/// Clears a terminal and moves to its top (ECMA-48: CUP, ED).
 const CLEAR: &str = "\u{1b}[H\u{1b}[2J";
 
 /// The arguments of `palisade status`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct StatusArgs {
-    /// The names of ToolSecurityProfiles. By default all.
+    /// Names of ToolSecurityProfiles. The default is all.
     #[arg(value_name = "PROFILE")]
     pub profiles: Vec<String>,
-    /// The output format.
+    /// Output format.
     #[arg(short, long, value_name = "FORMAT", default_value = "table")]
     pub output: StatusFormat,
-    /// Look again every two seconds, and print what has changed, until Ctrl-C.
+    /// Poll every two seconds and print changes, until Ctrl-C.
     #[arg(short, long)]
     pub watch: bool,
     #[command(flatten)]
@@ -54,9 +55,9 @@ pub struct StatusArgs {
 /// The format of a status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum StatusFormat {
-    /// A line for each profile, and what is wrong below.
+    /// One line for each profile, and details of problems below.
     Table,
-    /// One object with the server and a list of profiles, each with its status.
+    /// One object with the server and a list of profiles with their statuses.
     Json,
 }
 
@@ -85,14 +86,17 @@ pub fn run(args: &StatusArgs) -> Result<(), Failure> {
 
 /// The version of the API server, and the profiles.
 async fn read(client: &Client, names: &[String]) -> Result<(String, Vec<ToolSecurityProfile>), Failure> {
-    let version = client.apiserver_version().await.map_err(|error| failed("cannot ask the API server", &error))?;
+    let version = client
+        .apiserver_version()
+        .await
+        .map_err(|error| failed("cannot read the version of the API server", &error))?;
     let api = Api::<ToolSecurityProfile>::all(client.clone());
     let list = lists::all(&api, &ListParams::default()).await;
     let mut profiles = list.map_err(|error| failed("cannot list profiles", &error))?;
     if let Some(missing) = names.iter().find(|name| profiles.iter().all(|profile| profile.name_any() != **name)) {
         let known: Vec<_> = profiles.iter().map(ResourceExt::name_any).collect();
         let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-        let message = format!("there is no ToolSecurityProfile {missing:?} in this cluster; there are: {known}");
+        let message = format!("ToolSecurityProfile {missing:?} not found in this cluster; existing profiles: {known}");
         return Err(crate::cluster::could_not_run(message));
     }
     profiles.retain(|profile| names.is_empty() || names.contains(&profile.name_any()));
@@ -107,8 +111,10 @@ fn condition(profile: &ToolSecurityProfile, type_: &str) -> (String, String) {
         found.filter(|found| found.observed_generation.is_none_or(|seen| Some(seen) == profile.metadata.generation));
     match (current, found) {
         (Some(condition), _) => (condition.status.clone(), condition.message.clone()),
-        (None, Some(_)) => ("Unknown".to_owned(), "the controller has not seen the latest change yet".to_owned()),
-        (None, None) => ("Unknown".to_owned(), "the controller has reported nothing yet: does it run?".to_owned()),
+        (None, Some(_)) => ("Unknown".to_owned(), "the controller has not processed the latest change yet".to_owned()),
+        (None, None) => {
+            ("Unknown".to_owned(), "the controller has not reported a status yet: check that it is running".to_owned())
+        }
     }
 }
 
@@ -133,7 +139,7 @@ fn table(server: &str, profiles: &[ToolSecurityProfile], now: Timestamp) -> Stri
         return text;
     }
     let _ = writeln!(text, "{} {}\n", profiles.len(), if profiles.len() == 1 { "profile" } else { "profiles" });
-    let head = ["PROFILE", "STAGE", "READY", "SELECTED", "JUDGED", "FAILED", "DENY", "WARN", "AUDIT", "MUTATED BY"];
+    let head = ["PROFILE", "STAGE", "READY", "SELECTED", "READY NS", "FAILED", "DENY", "WARN", "AUDIT", "MUTATED BY"];
     let mut rows = vec![head.into_iter().chain(["ROLLOUT", "HELD", "VIOLATING"]).map(str::to_owned).collect()];
     rows.extend(profiles.iter().map(row));
     text.push_str(&output::table(&rows));
@@ -142,7 +148,7 @@ fn table(server: &str, profiles: &[ToolSecurityProfile], now: Timestamp) -> Stri
         ("FAILED NAMESPACES", failed_namespaces(profiles)),
         ("HELD NAMESPACES", held(profiles)),
         ("VIOLATIONS BY CHECK", violations(profiles)),
-        ("EXCEPTIONS TO LOOK AT", exceptions(profiles, now)),
+        ("EXCEPTIONS TO REVIEW", exceptions(profiles, now)),
     ] {
         if !lines.is_empty() {
             let _ = write!(text, "\n{title}\n{}", output::table(&lines));
@@ -207,7 +213,7 @@ fn held(profiles: &[ToolSecurityProfile]) -> Vec<Vec<String>> {
     profiles.iter().flat_map(of).collect()
 }
 
-/// The line about those that the status does not name.
+/// The line for namespaces that are not listed in the status.
 fn more(profile: &str, count: i64) -> Option<Vec<String>> {
     (count > 0).then(|| vec![profile.to_owned(), format!("and {count} more")])
 }
@@ -228,7 +234,7 @@ fn violations(profiles: &[ToolSecurityProfile]) -> Vec<Vec<String>> {
     profiles.iter().flat_map(of).collect()
 }
 
-/// Those of profiles that have ended, and those of tenants that wait for an approval or that nobody needs.
+/// Exceptions of profiles that have ended, and requests of tenants that are not approved or not used.
 fn exceptions(profiles: &[ToolSecurityProfile], now: Timestamp) -> Vec<Vec<String>> {
     let of = |profile: &ToolSecurityProfile| {
         let name = profile.name_any();
@@ -236,19 +242,19 @@ fn exceptions(profiles: &[ToolSecurityProfile], now: Timestamp) -> Vec<Vec<Strin
         let ended = profile.spec.exceptions.iter().enumerate().filter(|(_, one)| one.expires.0 <= now);
         let ended = ended.map(|(index, one)| {
             let of = format!("{} in {}", one.checks.join(", "), one.namespaces.join(", "));
-            line(format!("spec.exceptions[{index}]"), one_line(&format!("over since {}: {of}", one.expires.0)))
+            line(format!("spec.exceptions[{index}]"), one_line(&format!("ended at {}: {of}", one.expires.0)))
         });
         let status = profile.status.as_ref().and_then(|status| status.exceptions);
         let requested = status.and_then(|counts| counts.requested).unwrap_or_default();
         let counts = [
             (requested.pending, "not approved"),
-            (requested.unused, "that nothing needs"),
-            (requested.expired, "whose time is over"),
-            (requested.invalid, "that can have no effect"),
+            (requested.unused, "unused"),
+            (requested.expired, "expired"),
+            (requested.invalid, "without effect"),
         ];
         let counts: Vec<_> = counts.iter().filter(|(count, _)| *count > 0).collect();
         let texts: Vec<_> = counts.iter().map(|(count, what)| format!("{count} {what}")).collect();
-        let requested = (!texts.is_empty()).then(|| line("on request".to_owned(), texts.join(", ")));
+        let requested = (!texts.is_empty()).then(|| line("requests".to_owned(), texts.join(", ")));
         ended.chain(requested).collect::<Vec<_>>()
     };
     profiles.iter().flat_map(of).collect()
@@ -294,12 +300,12 @@ mod tests {
         let expected = "\
 API server v1.36.2, 2 profiles
 
-PROFILE   STAGE   READY     SELECTED   JUDGED   FAILED   DENY   WARN   AUDIT   MUTATED BY   ROLLOUT       HELD   VIOLATING
-tools     Deny    True      30         18       12       20     0      10      Native       Soaking 2/3   1      4
-broken    Deny    Unknown   0          0        0        0      0      0       -            -             -      -
+PROFILE   STAGE   READY     SELECTED   READY NS   FAILED   DENY   WARN   AUDIT   MUTATED BY   ROLLOUT       HELD   VIOLATING
+tools     Deny    True      30         18         12       20     0      10      Native       Soaking 2/3   1      4
+broken    Deny    Unknown   0          0          0        0      0      0       -            -             -      -
 
 NOT READY
-broken   the controller has not seen the latest change yet
+broken   the controller has not processed the latest change yet
 
 FAILED NAMESPACES
 tools   tool-a        parameter uid is missing
@@ -332,9 +338,9 @@ tools   hostPorts    1 workload
         tools.spec.exceptions = vec![exception("2027-01-31T00:00:00Z"), exception("2026-01-31T00:00:00Z")];
         let text = table("v1", &[tools], "2026-06-01T00:00:00Z".parse().expect("a time"));
         let expected = "
-EXCEPTIONS TO LOOK AT
-tools   spec.exceptions[1]   over since 2026-01-31T00:00:00Z: hostPorts in tool-a, tool-b
-tools   on request           1 not approved, 2 that nothing needs
+EXCEPTIONS TO REVIEW
+tools   spec.exceptions[1]   ended at 2026-01-31T00:00:00Z: hostPorts in tool-a, tool-b
+tools   requests             1 not approved, 2 unused
 ";
         assert!(text.ends_with(expected), "{text}");
     }
@@ -342,6 +348,6 @@ tools   on request           1 not approved, 2 that nothing needs
     #[test]
     fn a_controller_that_does_not_run_is_suspected() {
         let text = table("v1", &[profile("tools", 1, &Json::Null)], Timestamp::UNIX_EPOCH);
-        assert!(text.contains("does it run?"), "{text}");
+        assert!(text.contains("check that it is running"), "{text}");
     }
 }

@@ -1,4 +1,4 @@
-//! Unknown fields: all at once, each with the known field that was probably meant.
+//! Unknown fields: all of them, each with the known field that was probably meant.
 //!
 //! The types reject unknown fields too, but one at a time, and not in the types of Kubernetes, where a misspelt
 //! `matchLabels` would select every namespace.
@@ -58,12 +58,12 @@ pub fn unknown_fields(profile: &Node<'_>) -> Vec<Unknown> {
     found
 }
 
-/// A field that is not known, and its key in the file.
+/// An unknown field, and its key in the file.
 #[derive(Debug)]
 pub struct Unknown {
     /// The message.
     pub diagnostic: Diagnostic,
-    /// The place of its key, because the value is not at fault.
+    /// The place of its key, because the key is the error.
     pub key: Range<usize>,
 }
 
@@ -100,7 +100,7 @@ fn visit(node: &Node<'_>, schema: &JSONSchemaProps, path: &str, found: &mut Vec<
 
 fn names(node: &Node<'_>, known: &[String], prefix: &str, found: &mut Vec<Unknown>) {
     for (key, _) in node.entries() {
-        // A merge key brings fields that only the types see.
+        // A merge key adds fields that only the types see.
         if let Some(name) = key.text().filter(|&name| name != "<<" && !known.iter().any(|known| known == name)) {
             let candidates: Vec<_> = known.iter().map(String::as_str).collect();
             found.push(Unknown {

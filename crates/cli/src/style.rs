@@ -1,4 +1,4 @@
-//! How output looks: for a terminal or a file, with or without color.
+//! Appearance of output: for a terminal or a file, with or without color.
 
 use std::{
     cell::Cell,
@@ -9,7 +9,7 @@ use std::{
 
 use clap::ValueEnum;
 
-/// When output has color.
+/// When to color output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Color {
     /// On a terminal, unless `NO_COLOR` is set or `TERM` is dumb.
@@ -22,12 +22,12 @@ pub enum Color {
 }
 
 thread_local! {
-    /// What the command line of this thread says. Tests run several within one process.
+    /// The option of this thread. Tests run several commands within one process.
     static COLOR: Cell<Color> = const { Cell::new(Color::Auto) };
 }
 
 impl Color {
-    /// What a command line says, before it is parsed: help and mistakes in it have color, too.
+    /// The option in the arguments before they are parsed, because help and errors have color, too.
     pub fn of(args: &[OsString]) -> Self {
         let mut color = Self::Auto;
         let mut words = args.iter().map(OsString::as_os_str).take_while(|word| *word != "--").peekable();
@@ -42,7 +42,7 @@ impl Color {
         color
     }
 
-    /// Takes it for the output of this thread.
+    /// Applies it to the output of this thread.
     pub fn set(self) {
         COLOR.set(self);
     }
@@ -65,7 +65,7 @@ impl Color {
     }
 }
 
-/// How a text looks.
+/// The appearance of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Style {
     /// Whether lines are wrapped, and drawn with more than ASCII.
@@ -75,7 +75,7 @@ pub struct Style {
 }
 
 impl Style {
-    /// For a file that machines read.
+    /// For a file that programs read.
     pub const PLAIN: Self = Self { terminal: false, color: false };
 
     /// For a stream.

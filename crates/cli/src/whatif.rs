@@ -1,4 +1,4 @@
-//! What exists, judged before and after a change of profiles.
+//! Existing objects, evaluated before and after a change of profiles.
 
 use palisade_objects::{
     existing::{anew, is_current},
@@ -12,33 +12,33 @@ use crate::{
     parallel::{parallel, threads},
 };
 
-/// Why there is no verdict on what an API server takes from nobody.
+/// The reason why there is no verdict on an object that the API server rejects from any user.
 pub const NOT_TAKEN: &str = "the API server itself rejects it as it is";
-/// Why there is no verdict on what cannot be judged offline.
-pub const NOT_KNOWN: &str = "it cannot be judged offline";
+/// The reason why there is no verdict on an object that cannot be evaluated offline.
+pub const NOT_KNOWN: &str = "it cannot be evaluated offline";
 
-/// Two sets of profiles, and what their difference does to objects.
+/// Two sets of profiles, and the effect of their difference on objects.
 pub struct WhatIf<'a> {
     before: &'a Judge,
     after: &'a Judge,
     owners: Owners,
-    /// What was found so far.
+    /// The effects so far.
     pub effects: Effects,
 }
 
-/// Something to judge.
+/// An object to evaluate.
 struct Subject {
     kind: String,
     object: Json,
 }
 
 impl<'a> WhatIf<'a> {
-    /// Nothing judged yet; `owners` are known in any case.
+    /// Begins without results; `owners` are known in any case.
     pub fn new(before: &'a Judge, after: &'a Judge, owners: Owners) -> Self {
         Self { before, after, owners, effects: Effects::default() }
     }
 
-    /// Judges objects as if they were created now. What owns others comes before them.
+    /// Evaluates objects as if they were created now. Owners come before the objects that they own.
     pub fn add(&mut self, objects: Vec<Json>) {
         let mut subjects = Vec::new();
         for object in objects {
@@ -73,7 +73,7 @@ impl<'a> WhatIf<'a> {
         let which = |why: &str| format!("{namespace} {}/{name}: {why}", subject.kind);
         match verdicts {
             (Ok(before), Ok(after)) => {
-                // Profiles change nothing of what the API server takes from nobody.
+                // Profiles do not matter for an object that the API server rejects from any user.
                 if let Some(rejected) = before.iter().chain(&after).find(|one| one.profile.is_empty()) {
                     return self.effects.unknown(NOT_TAKEN, || which(&rejected.message));
                 }

@@ -1,4 +1,4 @@
-//! Command lines that are written somewhere, as in help, documents and `examples/ci`: the command line takes them.
+//! Command lines in help, documents and `examples/ci`: a test checks that the command line accepts them.
 
 use std::{
     fs,
@@ -12,7 +12,7 @@ use crate::args::Args;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
-/// The words of a command of a shell, without comments, redirections and quotes.
+/// The words of a shell command, without comments, redirections and quotes.
 fn words(command: &str) -> Vec<String> {
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
     for c in command.chars() {
@@ -34,7 +34,7 @@ fn words(command: &str) -> Vec<String> {
     words
 }
 
-/// The commands with `palisade` in a line of a shell.
+/// The `palisade` commands in a line of a shell.
 fn commands(line: &str) -> Vec<Vec<String>> {
     let line = line.trim().trim_start_matches("$ ");
     let parts = [" || ", " | ", " && ", "; "].iter().fold(vec![line], |parts, end| {
@@ -48,7 +48,7 @@ fn commands(line: &str) -> Vec<Vec<String>> {
     parts.into_iter().filter_map(of).collect()
 }
 
-/// Those in the blocks of a document for a shell.
+/// The commands in the shell blocks of a document.
 fn of_document(text: &str) -> Vec<Vec<String>> {
     let mut found = Vec::new();
     for block in text.split("\n```").skip(1).step_by(2) {
@@ -63,10 +63,10 @@ fn of_document(text: &str) -> Vec<Vec<String>> {
     found
 }
 
-/// Those in the help of a command and of its subcommands.
+/// The commands in the help of a command and of its subcommands.
 fn of_help(command: &clap::Command) -> Vec<Vec<String>> {
     let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
-    // A remark is set off by spaces.
+    // Spaces separate a comment.
     let line =
         |line: &'_ str| line.strip_prefix("  ").map(|line| line.split("   ").next().unwrap_or_default().to_owned());
     let lines: Vec<_> = help.lines().filter_map(line).filter(|line| !line.contains(" writes ")).collect();
@@ -74,7 +74,7 @@ fn of_help(command: &clap::Command) -> Vec<Vec<String>> {
     own.chain(command.get_subcommands().flat_map(of_help)).collect()
 }
 
-/// Those in an example for CI: in `run` and `entry`, and behind a pipe in comments.
+/// The commands in an example for CI: in `run` and `entry`, and after a pipe in comments.
 fn of_example(text: &str) -> Vec<Vec<String>> {
     fn scripts(of: &Json, found: &mut Vec<String>) {
         match of {
@@ -113,7 +113,7 @@ fn files(directory: &str, ending: &str) -> Vec<PathBuf> {
     found
 }
 
-/// What the command line says against it, if it does not take it.
+/// The error of the command line, if it rejects the words.
 fn refused(words: &[String]) -> Option<String> {
     use clap::error::ErrorKind::{DisplayHelp, DisplayVersion};
     let error = Args::command().try_get_matches_from(words).err()?;
@@ -142,7 +142,7 @@ fn command_lines_that_are_written_somewhere_are_taken() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// A terminal of 100 columns breaks longer ones, where nobody would.
+/// A terminal of 100 columns would break longer ones at an arbitrary place.
 #[test]
 fn examples_of_help_fit_a_terminal() {
     fn long(command: &clap::Command) -> Vec<String> {

@@ -56,7 +56,8 @@ impl Browser {
             let mut arguments = vec!["palisade".to_owned(), "report".to_owned(), format!("--time={time}")];
             for (name, text) in files {
                 fs::write(at.join(&name), text).unwrap();
-                arguments.extend([if name == "profile.yaml" { "--profile" } else { "-f" }.to_owned(), path(&name)]);
+                arguments.extend((name == "profile.yaml").then(|| "--profile".to_owned()));
+                arguments.push(path(&name));
             }
             let outcome = captured(arguments.iter().chain(more).map(std::ffi::OsString::from));
             assert_eq!(outcome.code, 0, "{}", outcome.err);

@@ -1,5 +1,5 @@
-//! The bindings that put a policy in force, each for some of the requests that the policy matches. A request matches one
-//! of them.
+//! The bindings that activate a policy, each for some of the requests that the policy matches. A request matches one of
+//! them.
 
 use k8s_openapi::{
     api::admissionregistration::v1::{
@@ -9,7 +9,7 @@ use k8s_openapi::{
 };
 use palisade_api::{
     NamespaceStages, Stage, ToolSecurityProfile,
-    names::{self, Shape},
+    names::{self, Part, Shape},
 };
 
 use crate::{
@@ -18,39 +18,50 @@ use crate::{
     updates::PodUpdates,
 };
 
-/// Makes the bindings of a profile's policy for a shape.
+/// Makes the bindings of a profile's policy for a part, which evaluates objects of this shape.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bindings<'a> {
     pub profile: &'a ToolSecurityProfile,
+    pub part: Part,
     pub shape: Shape,
     pub updates: PodUpdates,
 }
 
+/// The bindings of a policy.
+pub(crate) struct Bound {
+    pub binding: ValidatingAdmissionPolicyBinding,
+    /// For updates, if they have a separate binding.
+    pub updates: Option<ValidatingAdmissionPolicyBinding>,
+    /// For namespaces with a separate stage.
+    pub staged: Vec<ValidatingAdmissionPolicyBinding>,
+}
+
 impl Bindings<'_> {
-    /// For namespaces that have no stage of their own: the binding, and the one for updates.
-    pub fn unlabelled(
-        self,
-        stage: Stage,
-    ) -> (ValidatingAdmissionPolicyBinding, Option<ValidatingAdmissionPolicyBinding>) {
-        let namespaces = match self.profile.spec.enforcement.namespace_stages {
-            NamespaceStages::Uniform => LabelSelector::default(),
-            NamespaceStages::ByLabel => stage_selector(profile_name(self.profile), None),
+    /// All of them. Namespaces are at this stage if they have none of their own; for checks with a separate stage,
+    /// all are.
+    pub fn all(self, stage: Stage) -> Bound {
+        let namespaces = if self.is_by_label() {
+            stage_selector(profile_name(self.profile), None)
+        } else {
+            LabelSelector::default()
         };
-        self.bindings(stage, &namespaces, |name| name)
+        let (binding, updates) = self.bindings(stage, &namespaces, |name| name);
+        Bound { binding, updates, staged: self.labelled() }
     }
 
-    /// For namespaces with a stage of their own.
-    pub fn labelled(self) -> Vec<ValidatingAdmissionPolicyBinding> {
+    fn is_by_label(self) -> bool {
+        let stages = self.profile.spec.enforcement.namespace_stages;
+        matches!((self.part, stages), (Part::Judge(_), NamespaceStages::ByLabel))
+    }
+
+    fn labelled(self) -> Vec<ValidatingAdmissionPolicyBinding> {
         let of = |stage| {
             let namespaces = stage_selector(profile_name(self.profile), Some(stage));
             let (binding, updates) = self.bindings(stage, &namespaces, |name| names::staged(&name, stage));
             // The second leaves updates to the first.
             updates.into_iter().chain([binding])
         };
-        match self.profile.spec.enforcement.namespace_stages {
-            NamespaceStages::Uniform => Vec::new(),
-            NamespaceStages::ByLabel => Stage::ALL.into_iter().flat_map(of).collect(),
-        }
+        if self.is_by_label() { Stage::ALL.into_iter().flat_map(of).collect() } else { Vec::new() }
     }
 
     fn bindings(
@@ -59,18 +70,18 @@ impl Bindings<'_> {
         namespaces: &LabelSelector,
         name: impl Fn(String) -> String,
     ) -> (ValidatingAdmissionPolicyBinding, Option<ValidatingAdmissionPolicyBinding>) {
-        let Self { profile, shape, updates } = self;
+        let Self { profile, part, shape, updates } = self;
         let owner = profile_name(profile);
         let binding = |name, param_ref, match_resources: Option<MatchResources>| ValidatingAdmissionPolicyBinding {
             metadata: metadata(profile, name),
             spec: ValidatingAdmissionPolicyBindingSpec {
-                policy_name: names::policy(owner, shape),
+                policy_name: names::policy(owner, part),
                 param_ref,
                 match_resources,
                 validation_actions: actions(stage),
             },
         };
-        let main = name(names::policy(owner, shape));
+        let main = name(names::policy(owner, part));
         if updates == PodUpdates::AsCreation {
             let some = *namespaces != LabelSelector::default();
             return (binding(main, None, some.then(|| matching(namespaces.clone(), all_rules(shape)))), None);
@@ -83,7 +94,7 @@ impl Bindings<'_> {
         (
             binding(main, Some(param_ref(owner, not_found)), of(other_rules(shape))),
             Some(binding(
-                name(names::updates(owner, shape)),
+                name(names::updates(owner, part)),
                 (!without).then(|| param_ref(owner, "Allow")),
                 of(update_rules(shape)),
             )),

@@ -4,42 +4,47 @@ use k8s_openapi::api::admissionregistration::v1::{
     ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding, ValidatingAdmissionPolicySpec, Validation,
 };
 use palisade_api::{
-    ToolSecurityProfile,
+    Stage, ToolSecurityProfile,
     names::{self, Part, Shape},
 };
 use palisade_checks::{
-    bounds::{BOUNDS, Bound},
+    bounds::{self, BOUNDS},
     settings::mutation::Engine,
 };
 
 use crate::{
     Custom, Lowered, Mutation, Options, Writing,
-    bindings::Bindings,
-    exceptions::how_to_ask,
+    bindings::{Bindings, Bound},
+    exceptions::{excepted_checks, how_to_ask},
     expressions::{self, HOW_TO_ASK, Judging},
     fast, guard,
     matching::{all_rules, matching, namespace_selector},
     metadata::{metadata, param_kind, profile_name},
     mutated::{Mutated, Unreadable},
     native::{self, MutatingPair},
+    own_stage::OwnStage,
     updates::PodUpdates,
 };
 
-/// The objects that a profile becomes in the API server, besides the parameters in each namespace.
+/// The objects that a profile compiles to, without the parameters in each namespace.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bundle {
-    /// The policy and bindings that judge pods.
+    /// The policy and bindings that evaluate pods.
     pub pods: Pair,
-    /// The policy and bindings that judge pod templates; `None` if the profile does not.
+    /// The policy and bindings that evaluate pod templates; `None` if the profile does not.
     pub workloads: Option<Pair>,
-    /// The policy and binding that guard what the profile reads from namespaces; `None` if the profile does not ask for
-    /// it, or reads nothing that somebody could change.
+    /// The same two for the checks with a separate stage, where that makes a difference.
+    pub checks_of_pods: Option<Box<Pair>>,
+    /// See [`Self::checks_of_pods`].
+    pub checks_of_workloads: Option<Box<Pair>>,
+    /// The policy and binding that guard the labels and annotations that the profile reads from namespaces; `None` if
+    /// `guardSources` is false, or the profile reads none that a user could change.
     pub guard: Option<Box<Pair>>,
     /// The policy that makes the API server mutate pods; `None` if nothing is defaulted, or the webhook does it.
     pub mutation: Option<MutatingPair>,
 }
 
-/// A policy and the bindings that put it in force.
+/// A policy and the bindings that activate it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pair {
     /// The policy.
@@ -49,13 +54,13 @@ pub struct Pair {
     /// The binding for updates that can remove a finalizer, which `binding` then leaves out; `None` if the policy reads
     /// no parameters.
     pub updates: Option<ValidatingAdmissionPolicyBinding>,
-    /// The same two for namespaces with a stage of their own, which `binding` and `updates` then leave out, for each
+    /// The same two for namespaces with a separate stage, which `binding` and `updates` then leave out, for each
     /// stage; empty if no namespace has one.
     pub staged: Vec<ValidatingAdmissionPolicyBinding>,
 }
 
 impl Pair {
-    /// Whether it has a fast path for requests that surely violate nothing.
+    /// Whether it has a fast path for requests that certainly violate nothing.
     pub fn has_fast_path(&self) -> bool {
         self.policy.spec.as_ref().is_some_and(|spec| spec.match_conditions.is_some())
     }
@@ -67,16 +72,19 @@ impl Pair {
 }
 
 impl Bundle {
-    /// Takes the fast path from the policies that judge. They give the same verdicts without it.
+    /// Takes the fast path from the policies that evaluate. They give the same verdicts without it.
     pub fn remove_fast_path(&mut self) {
-        for spec in
-            [Some(&mut self.pods), self.workloads.as_mut()].into_iter().flatten().flat_map(|pair| &mut pair.policy.spec)
-        {
-            spec.match_conditions = None;
+        let Self { pods, workloads, checks_of_pods, checks_of_workloads, guard: _, mutation: _ } = self;
+        let checks = [checks_of_pods, checks_of_workloads].into_iter().filter_map(|pair| pair.as_deref_mut());
+        for pair in [pods].into_iter().chain(workloads).chain(checks) {
+            if let Some(spec) = &mut pair.policy.spec {
+                spec.match_conditions = None;
+            }
         }
     }
 
-    /// The pair that judges a shape; `None` if none does.
+    /// The pair that evaluates a shape; `None` if none does. Checks with a separate stage that is not Deny are in
+    /// another pair ([`Self::judging`]).
     pub fn pair(&self, shape: Shape) -> Option<&Pair> {
         match shape {
             Shape::Pods => Some(&self.pods),
@@ -84,22 +92,25 @@ impl Bundle {
         }
     }
 
+    /// All pairs that evaluate a shape.
+    pub fn judging(&self, shape: Shape) -> impl Iterator<Item = (Part, &Pair)> {
+        Part::judging(shape).into_iter().filter_map(|part| Some((part, self.part(part)?)))
+    }
+
     /// The pair that is a part of the profile; `None` if there is none.
     pub fn part(&self, part: Part) -> Option<&Pair> {
         match part {
             Part::Judge(shape) => self.pair(shape),
+            Part::Checks(Shape::Pods) => self.checks_of_pods.as_deref(),
+            Part::Checks(Shape::Workloads) => self.checks_of_workloads.as_deref(),
             Part::Guard => self.guard.as_deref(),
         }
     }
 
-    /// The same without the fast path: all expressions judge every request, with the same verdicts.
+    /// The same without the fast path: all expressions evaluate every request, with the same verdicts.
     #[must_use]
     pub fn in_full(mut self) -> Self {
-        for pair in [Some(&mut self.pods), self.workloads.as_mut()].into_iter().flatten() {
-            if let Some(spec) = &mut pair.policy.spec {
-                spec.match_conditions = None;
-            }
-        }
+        self.remove_fast_path();
         self
     }
 
@@ -118,49 +129,120 @@ pub(crate) fn bundle(
     parameterized: bool,
     options: Options,
 ) -> Bundle {
-    let Options { writing, fast_path } = options;
-    let updates = PodUpdates::new(profile, rules, customs, parameterized);
-    let bounds = bounds(rules, customs, mutation);
-    let changed = mutation.and_then(|mutation| as_mutated(rules, customs, mutation, writing).ok());
-    let pair = |shape, stage| {
-        let as_written = customs;
-        let (rules, customs, mutated) = match &changed {
-            Some((rules, customs, variables)) if shape == Shape::Workloads => {
-                (&rules[..], &customs[..], &variables[..])
-            }
-            _ => (rules, customs, &[][..]),
-        };
-        let bindings = Bindings { profile, shape, updates };
-        let (binding, updates_binding) = bindings.unlabelled(stage);
-        Pair {
-            policy: ValidatingAdmissionPolicy {
-                metadata: metadata(profile, names::policy(profile_name(profile), shape)),
-                spec: Some(policy_spec(
-                    profile,
-                    shape,
-                    fast_path,
-                    &Judging { rules, customs, as_written, updates, bounds: &bounds, mutated, writing },
-                )),
-                status: None,
-            },
-            binding,
-            updates: updates_binding,
-            staged: bindings.labelled(),
-        }
-    };
+    let changed = mutation.and_then(|mutation| as_mutated(rules, customs, mutation, options.writing).ok());
+    let source = Source { profile, rules, customs, changed, mutation, parameterized, options };
     let enforcement = &profile.spec.enforcement;
+    let workloads = enforcement.workloads.stage();
+    let own = |shape, stage| OwnStage::of(&profile.spec.enforcement)?.in_shape(stage).map(|own| (shape, own));
+    let of_pods = own(Shape::Pods, enforcement.pods);
+    let of_workloads = workloads.and_then(|stage| own(Shape::Workloads, stage));
+    let checks = |(shape, own): (Shape, OwnStage<'_>)| Box::new(source.checks(shape, own));
     Bundle {
-        pods: pair(Shape::Pods, enforcement.pods),
-        workloads: enforcement.workloads.stage().map(|stage| pair(Shape::Workloads, stage)),
-        guard: guard::objects(profile, writing)
+        pods: source.judge(Shape::Pods, enforcement.pods, of_pods.map(|(_, own)| own)),
+        workloads: workloads.map(|stage| source.judge(Shape::Workloads, stage, of_workloads.map(|(_, own)| own))),
+        checks_of_pods: of_pods.map(checks),
+        checks_of_workloads: of_workloads.map(checks),
+        guard: guard::objects(profile, options.writing)
             .map(|(policy, binding)| Box::new(Pair { policy, binding, updates: None, staged: vec![] })),
         mutation: mutation
             .filter(|mutation| mutation.engine != Engine::Webhook)
-            .map(|mutation| native::pair(profile, mutation, writing)),
+            .map(|mutation| native::pair(profile, mutation, options.writing)),
     }
 }
 
-/// The checks as they judge templates, and the variables that their expressions need.
+/// The parts of a profile that become its pairs.
+struct Source<'a> {
+    profile: &'a ToolSecurityProfile,
+    rules: &'a [Lowered],
+    customs: &'a [Custom],
+    /// The same as they evaluate templates, if the profile mutates pods.
+    changed: Option<AsMutated>,
+    mutation: Option<&'a Mutation>,
+    parameterized: bool,
+    options: Options,
+}
+
+impl Source<'_> {
+    /// The pair that evaluates a shape by all checks that have no pair of their own.
+    fn judge(&self, shape: Shape, stage: Stage, own: Option<OwnStage<'_>>) -> Pair {
+        self.pair(shape.into(), shape, stage, |check| own.is_none_or(|own| own.shape_judges(check)))
+    }
+
+    /// The pair that evaluates a shape by the checks with a separate stage.
+    fn checks(&self, shape: Shape, own: OwnStage<'_>) -> Pair {
+        self.pair(Part::Checks(shape), shape, own.stage, |check| own.has(check))
+    }
+
+    fn pair(&self, part: Part, shape: Shape, stage: Stage, makes: impl Fn(&str) -> bool) -> Pair {
+        let Self { profile, rules, customs, changed, mutation, parameterized, options } = self;
+        let Options { writing, fast_path } = *options;
+        let made = |rules: &[Lowered]| rules.iter().filter(|one| makes(one.check.id)).cloned().collect::<Vec<_>>();
+        let own = |customs: &[Custom]| customs.iter().filter(|one| makes(&one.check.id)).cloned().collect::<Vec<_>>();
+        let as_written = own(customs);
+        let (declared, customs, mutated) = match changed {
+            Some((rules, customs, variables)) if shape == Shape::Workloads => {
+                (&rules[..], own(customs), variables.clone())
+            }
+            _ => (*rules, as_written.clone(), Vec::new()),
+        };
+        let (rules, as_judged) = (made(rules), made(declared));
+        let is_by_itself = matches!(part, Part::Checks(_));
+        // A custom check may name any variable.
+        let all = !is_by_itself || !customs.is_empty();
+        let mutated = if all { mutated } else { read_by(&as_judged, mutated) };
+        // The checks of a pair by itself may read no parameters. Then it also judges where these are wrong.
+        let of_mutation = mutated.iter().map(|(_, _, text)| text).chain(as_judged.iter().flat_map(Lowered::texts));
+        let reads_parameters = reads_parameters(profile, &rules, &as_written)
+            || of_mutation.into_iter().any(|text| text.contains("params"));
+        let parameterized = *parameterized && (!is_by_itself || reads_parameters);
+        let updates = PodUpdates::new(profile, &rules, &as_written, parameterized);
+        let mutates = mutation.filter(|_| !is_by_itself || !mutated.is_empty());
+        let judging = Judging {
+            rules: &as_judged,
+            declared,
+            customs: &customs,
+            as_written: &as_written,
+            updates,
+            bounds: &bounds(&rules, &as_written, mutates),
+            mutated: &mutated,
+            writing,
+        };
+        let Bound { binding, updates, staged } = Bindings { profile, part, shape, updates }.all(stage);
+        Pair {
+            policy: ValidatingAdmissionPolicy {
+                metadata: metadata(profile, names::policy(profile_name(profile), part)),
+                spec: Some(policy_spec(profile, part, shape, fast_path, &judging)),
+                status: None,
+            },
+            binding,
+            updates,
+            staged,
+        }
+    }
+}
+
+/// The variables of mutation that these rules read, also through each other.
+fn read_by(rules: &[Lowered], mutated: Vec<(String, String, String)>) -> Vec<(String, String, String)> {
+    let mut read: Vec<_> = Vec::new();
+    // Each reads only those before it.
+    for one in mutated.into_iter().rev() {
+        let name = format!("variables.{}", one.0);
+        let texts = rules.iter().flat_map(Lowered::texts).chain(read.iter().map(|(_, _, text)| text));
+        let is_read = texts.into_iter().any(|text| text.contains(&name));
+        read.extend(is_read.then_some(one));
+    }
+    read.reverse();
+    read
+}
+
+/// Whether a policy with these checks reads the parameters of the namespace. A custom check may read the variables of
+/// all others.
+fn reads_parameters(profile: &ToolSecurityProfile, rules: &[Lowered], customs: &[Custom]) -> bool {
+    let excepted = excepted_checks(&profile.spec);
+    !customs.is_empty() || rules.iter().any(|one| one.reads_parameters || excepted.contains(one.check.id))
+}
+
+/// The checks as they evaluate templates, and the variables that their expressions need.
 type AsMutated = (Vec<Lowered>, Vec<Custom>, Vec<(String, String, String)>);
 
 /// # Errors
@@ -179,14 +261,15 @@ fn as_mutated(
 
 /// The bounds of a pod's lists: those of lists in which a check restricts something, and all bounds if the profile
 /// mutates pods or has custom checks.
-fn bounds(rules: &[Lowered], customs: &[Custom], mutation: Option<&Mutation>) -> Vec<&'static Bound> {
+fn bounds(rules: &[Lowered], customs: &[Custom], mutation: Option<&Mutation>) -> Vec<&'static bounds::Bound> {
     let of_mutation = mutation.map(Mutation::bounds).unwrap_or_default();
-    let restricted = |bound: &&Bound| rules.iter().flat_map(|one| one.check.fields).any(|field| bound.covers(field));
+    let restricted =
+        |bound: &&bounds::Bound| rules.iter().flat_map(|one| one.check.fields).any(|field| bound.covers(field));
     BOUNDS.iter().filter(|bound| !customs.is_empty() || restricted(bound) || of_mutation.contains(bound)).collect()
 }
 
 /// CEL of type string: the message for a denied user. The API server drops a message that is longer than 5 KiB (bytes)
-/// or has line breaks. What ends it, so many bytes, is not cut off.
+/// or has line breaks. The end of the message, with a length of `ends` bytes, is never cut off.
 fn message(ends: Option<usize>) -> String {
     let bytes = ends.unwrap_or_default();
     let end = if ends.is_some() { format!(" + variables.{HOW_TO_ASK}") } else { String::new() };
@@ -202,12 +285,13 @@ fn message(ends: Option<usize>) -> String {
 /// with what it wrote.
 fn policy_spec(
     profile: &ToolSecurityProfile,
+    part: Part,
     shape: Shape,
     fast_path: bool,
     judging: &Judging<'_>,
 ) -> ValidatingAdmissionPolicySpec {
     let parameterized = judging.updates != PodUpdates::AsCreation;
-    let variables = expressions::variables(profile, shape, judging);
+    let variables = expressions::variables(profile, part, shape, judging);
     let condition = if fast_path { fast::match_condition(shape, judging, &variables) } else { None };
     let end = how_to_ask(profile, "").map(|(_, sentence)| sentence.len() + ". ".len());
     ValidatingAdmissionPolicySpec {

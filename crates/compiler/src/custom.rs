@@ -1,7 +1,7 @@
-//! Checks of an admin's own: where their expressions stand in the policy, and back.
+//! Custom checks: the positions of their expressions in the policy and in the profile.
 //!
-//! Each is one variable, like a check of the catalogue. An expression stands on lines of its own, so that a place in
-//! the policy can be translated to its place in the profile, and so that a comment at its end ends with it.
+//! Each is one variable, like a check of the catalogue. An expression has separate lines, so that a position in the
+//! policy can be translated to its position in the profile, and so that a comment at its end ends with it.
 
 use std::{fmt::Write as _, ops::Range};
 
@@ -127,7 +127,7 @@ impl Custom {
     }
 }
 
-/// The custom checks of a profile, and the mistakes in them that are not in their expressions.
+/// The custom checks of a profile, and the errors in them outside their expressions.
 pub(crate) fn customs(spec: &ToolSecurityProfileSpec, writing: Writing) -> (Vec<Custom>, Vec<Diagnostic>) {
     let mut diagnostics = Vec::new();
     let mut customs: Vec<Custom> = Vec::new();
@@ -143,10 +143,10 @@ pub(crate) fn customs(spec: &ToolSecurityProfileSpec, writing: Writing) -> (Vec<
             say(
                 ".id",
                 format!("{:?} is not a valid id", check.id),
-                "an id is at most 63 letters and digits, the first a small letter",
+                "an id has at most 63 letters and digits, and begins with a lower-case letter",
             );
         } else if catalogue::ALL.iter().any(|known| known.id == check.id) {
-            say(".id", format!("{} is the id of a check of Palisade's", check.id), "choose another id");
+            say(".id", format!("{} is the id of a built-in check", check.id), "choose another id");
         } else if customs.iter().any(|other| other.check.id == check.id) {
             say(".id", format!("{} is the id of another custom check", check.id), "choose another id");
         }
@@ -155,7 +155,7 @@ pub(crate) fn customs(spec: &ToolSecurityProfileSpec, writing: Writing) -> (Vec<
             say(
                 "",
                 format!("exactly one of message and messageExpression must be set; {found}"),
-                "write what whoever violates it should do",
+                "describe how to fix the violation",
             );
         }
         if let Some((field, message, help)) = check.default.as_ref().and_then(|one| of_default(check.target, one)) {
@@ -166,7 +166,7 @@ pub(crate) fn customs(spec: &ToolSecurityProfileSpec, writing: Writing) -> (Vec<
     (customs, diagnostics)
 }
 
-/// What is wrong with a default by itself: its field, what, and what to do.
+/// The error in a default, independent of the check: its field, the message, and advice.
 fn of_default(target: CustomTarget, default: &CustomDefault) -> Option<(&'static str, String, &'static str)> {
     let CustomDefault { path, value } = default;
     let first = path.split('.').next().unwrap_or_default();
@@ -175,29 +175,25 @@ fn of_default(target: CustomTarget, default: &CustomDefault) -> Option<(&'static
     };
     let of_list = |list: &[&str]| list.contains(&first);
     if target == CustomTarget::Volumes {
-        return Some(("", "a check of volumes has no default".to_owned(), "a volume has what its pod says"));
+        return Some(("", "a check of volumes cannot have a default".to_owned(), "remove the default"));
     }
     if path.len() > 256 || !path.split('.').all(key) {
-        let help = "write names of fields with dots between them, as in securityContext.procMount; what is in a list, or in \
-                    a map under another name, is defaulted with the whole list or map";
+        let help = "write names of fields with dots between them, for example securityContext.procMount; to default an element \
+                    of a list or map, set the whole list or map";
         return Some((".path", format!("{path:?} is not a field"), help));
     }
     if target == CustomTarget::Pod && of_list(&EARLY) {
         let help =
-            "the API server has looked at it when something is defaulted; demand it, and set it in pod templates";
+            "the API server reads it before pods are mutated; require it in the check, and set it in pod templates";
         return Some((".path", format!("{first} cannot have a default"), help));
     }
     if target == CustomTarget::Containers && of_list(&NOT_OF_ALL) {
-        let help = "init containers cannot have it, or only some; demand it, and set it in pod templates";
+        let help = "not all init containers can have it; require it in the check, and set it in pod templates";
         return Some((".path", format!("{first} cannot have a default"), help));
     }
     let empty = value.as_array().is_some_and(Vec::is_empty) || value.as_object().is_some_and(serde_json::Map::is_empty);
     if value.is_null() || empty {
-        return Some((
-            ".value",
-            format!("{value} says no more than an unset field"),
-            "write the value that is to be the default",
-        ));
+        return Some((".value", format!("{value} has the same meaning as an unset field"), "write the default value"));
     }
     (value.to_string().len() > MAX_VALUE)
         .then(|| (".value", format!("longer than {MAX_VALUE} bytes as JSON"), "make it shorter"))

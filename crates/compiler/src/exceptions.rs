@@ -1,5 +1,5 @@
-//! Checks that are not made until a date: in the namespaces that a profile names, and where a tenant has asked for it and
-//! somebody has approved.
+//! Exceptions: checks that are waived until a date, in the namespaces that a profile lists, or by an approved request
+//! of a tenant.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,18 +22,18 @@ pub struct Exceptions {
     of_containers: BTreeSet<String>,
 }
 
-/// What a tenant asks for, as far as its effect depends on it.
+/// An exception request: the fields that its effect depends on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
     /// The profile.
     pub profile: String,
     /// The checks to lift.
     pub checks: Vec<String>,
-    /// For what.
+    /// The containers, workloads or namespace that it applies to.
     pub scope: ExceptionScope,
-    /// Until when.
+    /// The time at which it ends.
     pub expires: Timestamp,
-    /// Whether somebody has approved just this.
+    /// Whether an approver has approved exactly this request.
     pub approval: ApprovalState,
 }
 
@@ -51,7 +51,7 @@ impl From<&ToolSecurityException> for Request {
 }
 
 impl Exceptions {
-    /// The exceptions, and the mistakes in them.
+    /// The exceptions, and the errors in them.
     pub(crate) fn new(name: &str, spec: &ToolSecurityProfileSpec) -> (Self, Vec<Diagnostic>) {
         let own = spec.custom_checks.iter().map(|check| check.id.as_str());
         let ids: Vec<_> = catalogue::ALL.iter().map(|check| check.id).chain(own).collect();
@@ -66,14 +66,14 @@ impl Exceptions {
         });
         let unknown = |(at, id): (String, &String)| {
             (!ids.contains(&id.as_str())).then(|| {
-                Diagnostic::new(at, format!("{id:?} is not a check")).help(format!("the checks are {}", ids.join(", ")))
+                Diagnostic::new(at, format!("unknown check {id:?}")).help(format!("the checks are {}", ids.join(", ")))
             })
         };
         let mut diagnostics: Vec<_> = listed.chain(requested).filter_map(unknown).collect();
         let message = requests.and_then(|requests| requests.message.as_deref()).unwrap_or_default();
         if message.contains(char::is_control) || message.chars().count() > MAX_MESSAGE {
             diagnostics.push(
-                Diagnostic::new("spec.exceptionRequests.message", "is longer than 256 characters or has a line break")
+                Diagnostic::new("spec.exceptionRequests.message", "must be one line of at most 256 characters")
                     .help("a denial is one line: write one short sentence"),
             );
         }
@@ -82,18 +82,18 @@ impl Exceptions {
         (Self { profile: name.to_owned(), listed, requestable, of_containers: BTreeSet::new() }, diagnostics)
     }
 
-    /// Sets which checks look at containers one by one.
+    /// Sets the checks that evaluate each container separately.
     pub(crate) fn set_of_containers<'a>(&mut self, checks: impl IntoIterator<Item = &'a str>) {
         let checks = checks.into_iter().filter(|check| self.requestable.contains(*check));
         self.of_containers = checks.map(str::to_owned).collect();
     }
 
-    /// Whether there are none, and none can be asked for.
+    /// Whether there are none, and none can be requested.
     pub fn is_empty(&self) -> bool {
         self.listed.is_empty() && self.requestable.is_empty()
     }
 
-    /// Adds the exceptions of a namespace to its parameters: those of the profile, and those that were asked for there
+    /// Adds the exceptions of a namespace to its parameters: those of the profile, and those that were requested there
     /// and approved.
     pub(crate) fn add<'a>(
         &self,
@@ -128,7 +128,7 @@ impl Exceptions {
         params.container_exceptions = containers.into_iter().take(MAX_CONTAINERS).collect();
     }
 
-    /// Whether the parameters of a namespace have all that an approved request asks for: there may be too many others.
+    /// Whether the parameters of a namespace include an approved request: there may be too many others.
     pub fn has_room(request: &Request, params: &ToolSecurityParamsSpec) -> bool {
         match request.scope.workload() {
             _ if request.scope.is_of_containers() => {
@@ -139,7 +139,7 @@ impl Exceptions {
         }
     }
 
-    /// How a request for this profile stands, and that in a sentence. It is to be in force if the reason is `InForce`.
+    /// The state of a request for this profile, with a message. It is active if the reason is `InForce`.
     pub fn standing(&self, request: &Request, now: Timestamp) -> (ExceptionReason, String) {
         let profile = &self.profile;
         if let Some(check) = request.checks.iter().find(|check| !self.requestable.contains(*check)) {
@@ -150,29 +150,28 @@ impl Exceptions {
             && let Some(check) = request.checks.iter().find(|check| !self.of_containers.contains(*check))
         {
             let message =
-                format!("check {check} does not look at containers one by one; leave container and imagePrefix out");
+                format!("check {check} does not evaluate containers separately; remove container and imagePrefix");
             return (ExceptionReason::NotCovered, message);
         }
         // Its text is compared with the beginning of what a pod says. An id is not a name.
         if let Some(prefix) = request.scope.image_prefix.as_ref().filter(|prefix| is_id(prefix)) {
             let message = format!(
-                "imagePrefix {prefix} matches image IDs, which any image on a node can have; name a registry or a repository"
+                "imagePrefix {prefix} matches image IDs, which any image on a node can have; write a registry or a repository"
             );
             return (ExceptionReason::NotCovered, message);
         }
         if request.expires <= now {
-            let message = "its time is over; it has no effect and can be deleted";
+            let message = "the exception has expired; it has no effect and can be deleted";
             return (ExceptionReason::Expired, message.to_owned());
         }
         match request.approval {
-            ApprovalState::Current => (ExceptionReason::InForce, format!("it holds until {}", request.expires)),
+            ApprovalState::Current => (ExceptionReason::InForce, format!("active until {}", request.expires)),
             ApprovalState::Missing => {
-                let message = "it has no effect until somebody with the role palisade-exception-approver approves it";
+                let message = "it has no effect until a user with the role palisade-exception-approver approves it";
                 (ExceptionReason::AwaitingApproval, message.to_owned())
             }
             ApprovalState::Outdated => {
-                let message =
-                    "the approval is not of what it says now; it has no effect until somebody approves it again";
+                let message = "it was changed after its approval; it has no effect until it is approved again";
                 (ExceptionReason::ApprovalOutdated, message.to_owned())
             }
         }
@@ -232,7 +231,7 @@ impl Exceptions {
     }
 }
 
-/// What a request for some containers becomes in parameters, one for each check.
+/// The parameters for an exception request for some containers, one for each check.
 fn of_containers(request: &Request) -> impl Iterator<Item = ContainerException> {
     let Request { scope, expires, checks, .. } = request;
     checks.iter().map(|check| ContainerException {
@@ -295,19 +294,19 @@ impl Ends {
     }
 }
 
-/// The ids of the checks that some exception lifts, or that one can be asked for.
+/// The ids of the checks that an exception waives or can waive on request.
 pub(crate) fn excepted_checks(spec: &ToolSecurityProfileSpec) -> BTreeSet<&str> {
     let listed = spec.exceptions.iter().flat_map(|exception| &exception.checks);
     listed.chain(requestable(spec)).map(String::as_str).collect()
 }
 
-/// The ids of the checks that tenants can ask to be lifted.
+/// The ids of the checks that tenants can request exceptions from.
 fn requestable(spec: &ToolSecurityProfileSpec) -> impl Iterator<Item = &String> {
     spec.exception_requests.iter().flat_map(|requests| &requests.checks)
 }
 
-/// CEL of type bool: whether a list `violations` has one that tenants can ask for, and the sentence that says how;
-/// `None` if the profile does not say it.
+/// CEL of type bool: whether tenants can request an exception from one of a list `violations`, and the sentence that
+/// explains how; `None` if the profile has no such sentence.
 pub(crate) fn how_to_ask(profile: &ToolSecurityProfile, violations: &str) -> Option<(String, String)> {
     let message = profile.spec.exception_requests.as_ref()?.message.clone().filter(|text| !text.is_empty())?;
     let begins: Vec<_> = requestable(&profile.spec).map(|id| format!("v.startsWith('[{id}] ')")).collect();

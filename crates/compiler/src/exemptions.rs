@@ -1,4 +1,4 @@
-//! Exemptions that free tenants from the profile, although they name no tenant.
+//! Exemptions that exempt tenants from the profile, although they name no tenant.
 //!
 //! A profile with such an exemption is still accepted: in a cluster without tenants, it may be intended.
 
@@ -6,7 +6,7 @@ use palisade_api::{Diagnostic, Exemptions};
 
 /// How the name of a service account in kube-system begins.
 pub(crate) const KUBE_SYSTEM: &str = "system:serviceaccount:kube-system:";
-/// The user of all controllers where kube-controller-manager gives them no service accounts of their own.
+/// The user of all controllers if kube-controller-manager does not give them separate service accounts.
 pub(crate) const CONTROLLER_MANAGER: &str = "system:kube-controller-manager";
 /// The user of requests without credentials.
 const ANONYMOUS: &str = "system:anonymous";
@@ -25,14 +25,14 @@ pub fn exempt_tenants(exemptions: &Exemptions) -> Vec<Diagnostic> {
         .collect()
 }
 
-/// Why an exemption frees tenants.
+/// The reason why an exemption exempts tenants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Risk {
     /// It names a controller of Kubernetes.
     Controller,
     /// It names a group of all such controllers.
     Controllers,
-    /// It names everybody.
+    /// It includes all users.
     Everybody,
 }
 
@@ -40,20 +40,20 @@ impl Risk {
     fn texts(self) -> (&'static str, &'static str) {
         match self {
             Self::Controller => (
-                "is a controller, which creates pods for whoever may write the DaemonSet, Job or other workload that it \
-                 works on: all of them are exempt",
-                "exempt a user or service account that creates pods itself and for nobody else; a workload of your own \
-                 belongs into a namespace that the profile does not select, or under spec.exceptions",
+                "is a controller, which creates pods on behalf of all users with permission to write its DaemonSets, Jobs or \
+                 other workloads: all of them are exempt",
+                "exempt a user or service account that creates pods directly, not on behalf of others; move exempt workloads \
+                 to a namespace that the profile does not select, or list them in spec.exceptions",
             ),
             Self::Controllers => (
-                "has the controllers of Kubernetes as members, which create pods for whoever may write a DaemonSet, Job \
-                 or other workload: all of them are exempt",
-                "exempt a user or service account that creates pods itself and for nobody else; a workload of your own \
-                 belongs into a namespace that the profile does not select, or under spec.exceptions",
+                "includes the controllers of Kubernetes, which create pods on behalf of all users with permission to write a \
+                 DaemonSet, Job or other workload: all of them are exempt",
+                "exempt a user or service account that creates pods directly, not on behalf of others; move exempt workloads \
+                 to a namespace that the profile does not select, or list them in spec.exceptions",
             ),
             Self::Everybody => (
-                "is everybody, tenants too: the profile judges none of their pods",
-                "exempt a group that has no tenants, or delete the profile",
+                "includes all users, also tenants: the profile has no effect on their pods",
+                "exempt a group without tenants, or delete the profile",
             ),
         }
     }

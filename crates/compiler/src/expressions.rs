@@ -1,9 +1,11 @@
 //! The variables of a policy: from the rules of the checks to the list of violations and its message.
 
+use std::collections::BTreeSet;
+
 use k8s_openapi::api::admissionregistration::v1::Variable;
 use palisade_api::{
     Exemptions, ToolSecurityProfile,
-    names::{self, Shape},
+    names::{self, Part, Shape},
 };
 use palisade_checks::{
     Finding, Over,
@@ -24,9 +26,12 @@ pub const VIOLATIONS: &str = "violations";
 /// The variable with the end of a message: how to ask for an exception.
 pub(crate) const HOW_TO_ASK: &str = "howToAsk";
 
-/// What a policy's expressions are made from.
+/// The sources of a policy's expressions.
 pub(crate) struct Judging<'a> {
     pub rules: &'a [Lowered],
+    /// The rules of all checks of the profile. A custom check may read the variables of checks that another policy
+    /// makes.
+    pub declared: &'a [Lowered],
     pub customs: &'a [Custom],
     /// The custom checks as the profile has them: what they read decides which updates are exempt.
     pub as_written: &'a [Custom],
@@ -38,10 +43,16 @@ pub(crate) struct Judging<'a> {
 }
 
 /// The variables of a policy, in the order in which they depend on each other.
-pub(crate) fn variables(profile: &ToolSecurityProfile, shape: Shape, judging: &Judging<'_>) -> Vec<Variable> {
-    let &Judging { rules, customs, as_written, updates, bounds, mutated, writing } = judging;
+pub(crate) fn variables(
+    profile: &ToolSecurityProfile,
+    part: Part,
+    shape: Shape,
+    judging: &Judging<'_>,
+) -> Vec<Variable> {
+    let &Judging { rules, declared, customs, as_written, updates, bounds, mutated, writing } = judging;
     let name = profile.metadata.name.as_deref().unwrap_or_default();
-    let excepted = excepted_checks(&profile.spec);
+    // No exception is for a check of a policy without parameters.
+    let excepted = if updates == PodUpdates::AsCreation { BTreeSet::default() } else { excepted_checks(&profile.spec) };
     let unless_excepted = |id: &str, findings: String| {
         if excepted.contains(id) { format!("'{id}' in variables.excepted ? [] : ({findings})") } else { findings }
     };
@@ -56,10 +67,10 @@ pub(crate) fn variables(profile: &ToolSecurityProfile, shape: Shape, judging: &J
     all.extend(unchanged.variables());
     all.push(
         "exempt",
-        "who and what is not judged: what does not change, probes for others, spec.exemptions, mirror pods",
+        "exempt requests: unchanged updates, probes of other policies, spec.exemptions, mirror pods",
         exempt(
             &unchanged.exempt(),
-            &names::probe_subject(name, profile.metadata.generation),
+            &names::probe_subject(name, profile.metadata.generation, part),
             &profile.spec.exemptions,
             shape,
         ),
@@ -67,19 +78,19 @@ pub(crate) fn variables(profile: &ToolSecurityProfile, shape: Shape, judging: &J
     if without_parameters {
         all.push(
             "updated",
-            "updates are judged without parameters: docs/adr/0022-updates-of-what-is-being-deleted.md",
+            "updates are evaluated without parameters: docs/adr/0022-use-a-separate-binding-for-updates.md",
             UPDATED.to_owned(),
         );
     }
     if !excepted.is_empty() {
         let about =
-            "the checks that spec.exceptions lifts here: docs/adr/0016-exceptions-end-by-the-time-of-creation.md";
+            "checks that spec.exceptions waives here: docs/adr/0016-compare-exceptions-with-the-creation-time.md";
         if profile.spec.exception_requests.is_none() {
             all.push("excepted", about, EXCEPTED.to_owned());
         } else {
             all.extend(workloads::variables(shape));
             let ids: Vec<_> = excepted.iter().map(|id| (*id).to_owned()).collect();
-            let about = "the checks that exceptions lift for it: docs/adr/0039-exceptions-on-request.md";
+            let about = "checks that exceptions waive for it: docs/adr/0039-use-exception-requests-with-an-approval.md";
             all.push("excepted", about, format!("{}.filter(check, {EXCEPTED_HERE})", cel::list(&ids)));
         }
     }
@@ -87,12 +98,16 @@ pub(crate) fn variables(profile: &ToolSecurityProfile, shape: Shape, judging: &J
     if !bounds.is_empty() {
         all.push(
             "withinBounds",
-            "nothing is too long to be judged: docs/checks/bounds.md",
+            "all lists and strings are within their limits: docs/checks/bounds.md",
             bounds::hold(bounds, &NAMES),
         );
-        all.push("overBounds", "what is too long to be judged: docs/checks/bounds.md", bounds::says(bounds, &NAMES));
+        all.push(
+            "overBounds",
+            "lists and strings above their limits: docs/checks/bounds.md",
+            bounds::says(bounds, &NAMES),
+        );
     }
-    for Lowered { check, rule, reads_parameters } in rules {
+    for Lowered { check, rule, reads_parameters } in if customs.is_empty() { rules } else { declared } {
         let id = check.id;
         for (name, lowered) in &rule.variables {
             all.push(name, &format!("part of check {id}: docs/checks/{id}.md"), lowered.clone());
@@ -121,12 +136,12 @@ pub(crate) fn variables(profile: &ToolSecurityProfile, shape: Shape, judging: &J
     });
     // The policy knows the length of a list before it loops over it.
     let over = if bounds.is_empty() { "" } else { "!variables.withinBounds ? variables.overBounds : " };
-    let about = "what all checks found; nothing is judged that is exempt or too long";
+    let about = "violations of all checks; exempt requests and pods above a limit are not evaluated";
     all.push(VIOLATIONS, about, format!("variables.exempt ? [] : {over}{judged}"));
     let whose = if shape == Shape::Workloads { " in the pod template" } else { "" };
     all.push(
         "message",
-        "what whoever is denied reads",
+        "the message of a denial",
         format!(
             "(string(variables.violations.size()) + (variables.violations.size() == 1 ? ' violation' : ' violations') \
              + ' of ToolSecurityProfile {name}{whose}: ' + variables.violations.join('; ')).replace('\\n', ' ')"
@@ -134,7 +149,7 @@ pub(crate) fn variables(profile: &ToolSecurityProfile, shape: Shape, judging: &J
     );
     if let Some((asked, sentence)) = how_to_ask(profile, "variables.violations") {
         let lowered = format!("{asked} ? {} : ''", cel::quote(&format!(". {sentence}")));
-        all.push(HOW_TO_ASK, "how to ask for an exception: spec.exceptionRequests", lowered);
+        all.push(HOW_TO_ASK, "how to request an exception: spec.exceptionRequests", lowered);
     }
     // A custom check may name any variable, in more ways than one.
     if customs.is_empty() { without_unread(all.variables) } else { all.variables }
@@ -177,7 +192,7 @@ const NAMES: Names<'_> = Names {
     annotations: "variables.annotations",
 };
 
-/// The pod to judge, under the names that the checks use. The names say enough.
+/// The pod to evaluate, under the names that the checks use. The names say enough.
 fn subject(shape: Shape, writing: Writing) -> Variables {
     let mut all = Variables { writing, variables: Vec::new() };
     let annotations = match shape {
@@ -208,9 +223,10 @@ fn subject(shape: Shape, writing: Writing) -> Variables {
 /// CEL of type bool: whether the profile does not apply to a request.
 ///
 /// `unchanged` (CEL of type bool) holds for an update that changes nothing that a check reads. So a running pod may be
-/// labelled and released from finalizers whatever it violates, and a workload may be scaled, unless a custom check reads
-/// that; a new ephemeral container changes the spec. In the probe namespace, where profiles with the same selector meet, a
-/// pod names one generation of one profile (`asked_about`), and only that one judges it; nobody is exempt there.
+/// labelled and released from finalizers whatever it violates, and a workload may be scaled, unless a custom check
+/// reads that; a new ephemeral container changes the spec. Several profiles with the same selector may apply to the
+/// probe namespace. There a pod names one generation of one profile (`asked_about`), only that one evaluates it, and no
+/// request is exempt.
 fn exempt(unchanged: &str, asked_about: &str, exemptions: &Exemptions, shape: Shape) -> String {
     let mut terms = exempt_terms(exemptions, "variables.spec");
     if shape == Shape::Pods {
@@ -252,7 +268,7 @@ pub(crate) fn mirrored(annotations: &str) -> String {
 }
 
 /// CEL of type bool: whether the request updates a pod, not a subresource, without parameters. It does not look at the
-/// parameters alone: nothing else is judged without them, whatever the bindings say.
+/// parameters alone: nothing else is evaluated without them, whatever the bindings say.
 const UPDATED: &str = "params == null && request.operation == 'UPDATE' && request.?subResource.orValue('') == ''";
 
 /// CEL of type list(string): the checks that exceptions lift in the namespace. The API server sets the time of creation

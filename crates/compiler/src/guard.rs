@@ -1,7 +1,8 @@
-//! The guard: a policy that lets only who has the verb `assign` on a profile change what the profile reads from namespaces.
+//! The guard: a policy that requires the verb `assign` on a profile to change labels and annotations of namespaces that
+//! the profile reads.
 //!
-//! It judges changes of some keys and nothing else. So deletion, finalizers and every other update of a namespace pass,
-//! whoever asks, and where nothing of it is changed the authorizer is not asked.
+//! It evaluates only changes of these keys. So it admits deletion, the removal of finalizers and every other update of
+//! a namespace for all users, and does not call the authorizer for them.
 
 use std::collections::BTreeSet;
 
@@ -25,7 +26,8 @@ use crate::{
     metadata::{metadata, profile_name},
 };
 
-/// The policy and its binding; `None` if the profile does not ask for them, or reads nothing that somebody could change.
+/// The policy and its binding; `None` if `guardSources` is false, or the profile reads no label or annotation that a
+/// user could change.
 pub(crate) fn objects(
     profile: &ToolSecurityProfile,
     writing: Writing,
@@ -55,14 +57,14 @@ pub(crate) fn objects(
 
 /// Keys in the metadata of namespaces that a profile reads.
 struct Read<'a> {
-    /// What one of them is called.
+    /// The word for one of them: `label` or `annotation`.
     kind: &'static str,
     /// The field.
     field: &'static str,
     keys: BTreeSet<&'a str>,
 }
 
-/// What the profile reads from namespaces, where somebody could change it.
+/// The labels and annotations of namespaces that the profile reads and that a user could change.
 fn guarded(spec: &ToolSecurityProfileSpec) -> Vec<Read<'_>> {
     let sources = || spec.parameters.iter().flat_map(|parameter| &parameter.sources);
     let selector = &spec.namespace_selector;
@@ -81,7 +83,7 @@ fn guarded(spec: &ToolSecurityProfileSpec) -> Vec<Read<'_>> {
     all.into_iter().filter(|one| !one.keys.is_empty()).collect()
 }
 
-/// With each default of the API server written out, as in the policies that judge.
+/// With each default of the API server written out, as in the policies that evaluate.
 fn spec(profile: &ToolSecurityProfile, kinds: &[Read<'_>], writing: Writing) -> ValidatingAdmissionPolicySpec {
     let name = profile_name(profile);
     let written = |lowered| writing.expression("", lowered);
@@ -105,7 +107,7 @@ fn spec(profile: &ToolSecurityProfile, kinds: &[Read<'_>], writing: Writing) -> 
     let changes = kinds
         .iter()
         .map(|one| format!("{}.exists(key, {})", list(&one.keys), differ(&new(one.field), &former(one.field))));
-    // The authorizer comes last: to ask it may cost a request to somebody else.
+    // The authorizer comes last: a check may need a request to an external server.
     let allowed = format!(
         "variables.changed.size() == 0 || \
          authorizer.group({}).resource({}).name({}).check({}).allowed()",
@@ -114,13 +116,13 @@ fn spec(profile: &ToolSecurityProfile, kinds: &[Read<'_>], writing: Writing) -> 
         quote(name),
         quote(names::ASSIGN)
     );
-    // The API server evaluates it also where nothing is changed.
+    // The API server also evaluates it if nothing is changed.
     let message = format!(
         "'changes ' + (variables.changed.size() > 1 ? variables.changed[0] + ' and others' : variables.changed.join()) \
          + ' of namespace ' + object.metadata.name + {}",
         quote(&format!(
-            ", which ToolSecurityProfile {name} reads; only who has the verb {} on {}/{name} may: ask an admin to do it or \
-             to grant that",
+            ", which ToolSecurityProfile {name} reads; this requires the verb {} on {}/{name}: ask an administrator to change \
+             it or to grant the verb",
             names::ASSIGN,
             names::PROFILES
         ))

@@ -1,19 +1,21 @@
-//! Compiles a profile into what the API server enforces.
+//! Compiles a profile into policies and bindings for the API server.
 //!
-//! `ToolSecurityProfile -> Compiled`: two policies with at most eight bindings each, whatever the number of namespaces, and
-//! one more that guards what the profile reads from namespaces, if it asks for that.
-//! What is the same in all namespaces is a constant in the policy; what differs, the policy reads from the namespace's
-//! `ToolSecurityParams`, which [`Resolver`] computes. Nothing here may be applied: only the gate can turn a
-//! [`Compiled`] into something that may.
+//! `ToolSecurityProfile -> Compiled`: two policies with at most eight bindings each, whatever the number of namespaces; two
+//! more with two bindings each, if checks have a separate stage; and one that guards what the profile reads from
+//! namespaces, if it asks for that.
+//! Values that are the same in all namespaces are constants in the policy. The policy reads other values from the
+//! namespace's `ToolSecurityParams`, which [`Resolver`] computes. A [`Compiled`] cannot be applied: only the gate can
+//! turn it into objects that can.
 //!
 //! This crate is pure: no I/O, no clock, no environment. The same input gives the same bytes.
 //!
 //! Each module uses only modules before it:
 //!
-//! 1. Expressions, whatever they say: `tree`, `fold`, `writing`.
-//! 2. The parts of a profile: `exceptions`, `custom`, `exemptions`, `resolve`, `rollout`.
-//! 3. What policies match and read: `metadata`, `matching`, `reads`, `workloads`, `updates`.
-//! 4. What policies say: `mutation`, `mutated`, `expressions`, `fast`.
+//! 1. Expressions in general: `tree`, `fold`, `writing`.
+//! 2. The parts of a profile: `exceptions`, `custom`, `exemptions`, `resolve`, `rollout`, `own_stage`.
+//! 3. The requests that policies match, and the fields that they read: `metadata`, `matching`, `reads`, `workloads`,
+//!    `updates`.
+//! 4. The content of policies: `mutation`, `mutated`, `expressions`, `fast`.
 //! 5. Objects: `native`, `registration`, `bindings`, `guard`, `bundle`, `probes`.
 
 mod bindings;
@@ -30,6 +32,7 @@ mod metadata;
 mod mutated;
 mod mutation;
 mod native;
+mod own_stage;
 mod probes;
 mod reads;
 mod registration;
@@ -49,7 +52,7 @@ use k8s_openapi::{
 use palisade_api::{
     CustomTarget, Diagnostic, Enforcement, ParameterName, ParameterType, PssEquivalent, Settings, Stage, Stages,
     ToolSecurityParams, ToolSecurityProfile, ToolSecurityProfileSpec, catalogue,
-    names::{self, Shape},
+    names::{self, Part},
     settings::{self, Implied},
 };
 use palisade_checks::{Check, Lowering, Over, Rule, Uses};
@@ -82,7 +85,7 @@ pub struct Compiled {
     pub customs: Vec<Custom>,
     /// The declared parameters.
     pub parameters: BTreeMap<ParameterName, ParameterType>,
-    /// What the API server enforces.
+    /// The objects that the API server enforces.
     pub bundle: Bundle,
     /// Computes the parameters of a namespace.
     pub resolver: Resolver,
@@ -94,7 +97,7 @@ pub struct Compiled {
     pub wave_selectors: Vec<(usize, LabelSelector)>,
     /// The namespaces that are never selected, as the profile lists them.
     pub excluded: Vec<String>,
-    /// Pods whose dry runs show whether the policy is in force.
+    /// Pods whose dry runs show whether the policy is active.
     pub probes: Probes,
     /// The level of the Pod Security Standards that the profile implies.
     pub implied: PssEquivalent,
@@ -117,10 +120,22 @@ impl Compiled {
         if self.enforcement.namespace_stages.is_uniform() { self.enforcement.pods } else { Stage::Deny }
     }
 
-    /// The binding of a shape that is in force in the probe namespace.
-    pub fn probed_binding(&self, shape: Shape) -> Option<&ValidatingAdmissionPolicyBinding> {
-        let pair = self.bundle.pair(shape)?;
-        let staged = names::staged(&names::policy(&self.profile, shape), self.probed_stage());
+    /// The stage of the checks with a separate stage, where that is not the stage of a shape anyway.
+    pub fn checks_stage(&self) -> Option<Stage> {
+        let Bundle { checks_of_pods, checks_of_workloads, .. } = &self.bundle;
+        checks_of_pods.as_ref().or(checks_of_workloads.as_ref())?;
+        self.enforcement.checks.values().next().copied()
+    }
+
+    /// Whether it denies something in the probe namespace.
+    pub fn denies_some(&self) -> bool {
+        self.probed_stage() == Stage::Deny || self.checks_stage() == Some(Stage::Deny)
+    }
+
+    /// The binding of a part that is active in the probe namespace.
+    pub fn probed_binding(&self, part: Part) -> Option<&ValidatingAdmissionPolicyBinding> {
+        let pair = self.bundle.part(part)?;
+        let staged = names::staged(&names::policy(&self.profile, part), self.probed_stage());
         let staged = pair.staged.iter().find(|binding| binding.metadata.name.as_ref() == Some(&staged));
         Some(staged.unwrap_or(&pair.binding))
     }
@@ -134,16 +149,16 @@ impl Compiled {
         Some(labels)
     }
 
-    /// What must be in `namespace` from `now` on, until the next exception ends; `None` if the profile has neither
-    /// parameters nor exceptions. `requests` are the exceptions that are asked for there: those that are not approved, or
-    /// are for another profile, have no effect.
+    /// The parameters that `namespace` must have from `now` on, until the next exception ends; `None` if the profile
+    /// has neither parameters nor exceptions. `requests` are the exception requests in the namespace: those that are
+    /// not approved, or are for another profile, have no effect.
     ///
-    /// A parameter that is missing or malformed makes parameters that every pod violates, and that say why
+    /// If a parameter is missing or malformed, every pod violates the result, which contains the reason
     /// (`spec.problem`).
     ///
     /// They have neither labels nor an owner, which in thousands of objects the API server would keep in memory twice
-    /// (ADR 11). Their name is the profile's, all of the kind are Palisade's, and the profile's finalizer
-    /// stands for what an owner reference would do.
+    /// (ADR 11). Their name is the profile's, all of the kind are Palisade's, and the profile's finalizer replaces an
+    /// owner reference.
     pub fn params<'a>(
         &self,
         namespace: &Namespace,
@@ -162,7 +177,7 @@ impl Compiled {
 /// Compiles a profile.
 ///
 /// # Errors
-/// All mistakes in the profile, each with its place.
+/// All errors in the profile, each with its place.
 pub fn compile(profile: &ToolSecurityProfile) -> Result<Compiled, Vec<Diagnostic>> {
     compile_with(profile, Options::default())
 }
@@ -172,8 +187,8 @@ pub fn compile(profile: &ToolSecurityProfile) -> Result<Compiled, Vec<Diagnostic
 pub struct Options {
     /// How expressions are written. Only [`Writing::Readable`] is ever applied.
     pub writing: Writing,
-    /// Whether match conditions exclude requests that cannot violate anything, and pods that need no mutation. Verdicts are
-    /// the same without them, but each request costs more. A profile turns them off by its own
+    /// Whether match conditions exclude requests that cannot violate anything, and pods that need no mutation. Verdicts
+    /// are the same without them, but each request costs more. A profile turns them off by its own
     /// [`FAST_PATH_ANNOTATION`](names::FAST_PATH_ANNOTATION), too.
     pub fast_path: bool,
 }
@@ -187,7 +202,7 @@ impl Default for Options {
 /// Compiles a profile with options.
 ///
 /// # Errors
-/// All mistakes in the profile, each with its place.
+/// All errors in the profile, each with its place.
 pub fn compile_with(profile: &ToolSecurityProfile, options: Options) -> Result<Compiled, Vec<Diagnostic>> {
     let writing = options.writing;
     let name = profile.metadata.name.clone().unwrap_or_default();
@@ -205,6 +220,8 @@ pub fn compile_with(profile: &ToolSecurityProfile, options: Options) -> Result<C
     diagnostics.extend(names_too_long(&name));
     diagnostics.extend(selects_everything(spec));
     diagnostics.extend(rollout::mistakes(spec));
+    let made = lowered.iter().map(|one| one.check.id).chain(customs.iter().map(|one| one.check.id.as_str())).collect();
+    diagnostics.extend(own_stage::mistakes(&spec.enforcement, &made));
     let parameterized = !parameters.is_empty() || !exceptions.is_empty();
     let (mut mutation, found) = Mutation::new(&name, spec, &settings, &customs, &parameters, parameterized);
     diagnostics.extend(found);
@@ -221,7 +238,7 @@ pub fn compile_with(profile: &ToolSecurityProfile, options: Options) -> Result<C
     if !diagnostics.is_empty() {
         return Err(diagnostics);
     }
-    let checks = lowered.iter().map(|one| one.check.id).collect();
+    let checks: Vec<_> = lowered.iter().map(|one| one.check.id).collect();
     let of_containers = lowered.iter().filter(|one| one.rule.findings.iter().any(|it| it.over == Over::Containers));
     let own = customs.iter().filter(|custom| custom.check.target == CustomTarget::Containers);
     exceptions
@@ -264,6 +281,7 @@ pub fn fast_path(profile: &ToolSecurityProfile) -> Result<bool, Diagnostic> {
 }
 
 /// A check and the rule that the settings ask for.
+#[derive(Clone)]
 pub(crate) struct Lowered {
     pub check: &'static Check,
     pub rule: Rule,
@@ -271,7 +289,15 @@ pub(crate) struct Lowered {
     pub reads_parameters: bool,
 }
 
-/// The rules that the settings ask for, what the settings use parameters for, and the mistakes in them.
+impl Lowered {
+    /// The expressions of the rule.
+    fn texts(&self) -> impl Iterator<Item = &String> {
+        let findings = self.rule.findings.iter().flat_map(|finding| [&finding.violated, &finding.says]);
+        self.rule.variables.iter().map(|(_, text)| text).chain(findings)
+    }
+}
+
+/// The rules that the settings ask for, what the settings use parameters for, and the errors in them.
 fn lower(
     settings: &Settings,
     parameters: &BTreeMap<ParameterName, ParameterType>,
@@ -294,20 +320,20 @@ fn implied(spec: &ToolSecurityProfileSpec, settings: &Settings) -> PssEquivalent
     let minimums = spec.parameters.iter().filter_map(|of| Some((of.name.clone(), of.minimum?))).collect();
     let Implied { level, mut reason } = settings::implied(settings, spec.baseline_version, &minimums);
     if !spec.exceptions.is_empty() {
-        reason.push_str("; not where spec.exceptions says otherwise");
+        reason.push_str("; except where spec.exceptions applies");
     }
     if spec.exception_requests.is_some() {
-        reason.push_str("; not where a ToolSecurityException is approved");
+        reason.push_str("; except where a ToolSecurityException is approved");
     }
     // The resolved version: what "latest" means changes.
     PssEquivalent { level, version: format!("v1.{}", spec.baseline_version.minor()), reason }
 }
 
 fn names_too_long(name: &str) -> Option<Diagnostic> {
-    // The CRD says the same, but a file may never have met an API server.
+    // The CRD has the same rule, but a file may not have been sent to an API server.
     (name.is_empty() || name.len() > 50).then(|| {
         Diagnostic::new("metadata.name", format!("{name:?} has {} characters", name.len()))
-            .help("a profile's name has 1 to 50 characters")
+            .help("the name of a profile must have 1 to 50 characters")
     })
 }
 
@@ -316,7 +342,7 @@ fn selects_everything(spec: &ToolSecurityProfileSpec) -> Option<Diagnostic> {
     let labels = selector.match_labels.as_ref().is_some_and(|labels| !labels.is_empty());
     let expressions = selector.match_expressions.as_ref().is_some_and(|expressions| !expressions.is_empty());
     (!labels && !expressions).then(|| {
-        Diagnostic::new("spec.namespaceSelector", "names no label").help(
+        Diagnostic::new("spec.namespaceSelector", "must contain at least one label").help(
             "to select every namespace, write matchExpressions: \
              [{key: kubernetes.io/metadata.name, operator: Exists}]",
         )

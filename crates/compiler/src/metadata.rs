@@ -1,4 +1,4 @@
-//! What the objects that are made for a profile have in common: names, labels, an owner, and the parameters that they
+//! The common fields of the objects that are made for a profile: names, labels, an owner, and the parameters that they
 //! read.
 
 use std::collections::BTreeMap;

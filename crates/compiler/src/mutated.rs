@@ -1,11 +1,12 @@
-//! Judges a pod template as the pod that it becomes.
+//! Evaluates a pod template as the pod that it becomes.
 //!
-//! A profile mutates pods, never templates. So the expressions that judge a template read each field as the mutation
+//! A profile mutates pods, never templates. So the expressions that evaluate a template read each field as the mutation
 //! leaves it in the pod: an unset field with a default has that default, and an image has the reference to which it is
-//! redirected. Expressions that judge pods need none of this, because the API server mutates pods before it judges them.
+//! redirected. Expressions that evaluate pods need none of this, because the API server mutates pods before it
+//! evaluates them.
 //!
-//! A field is found by its path below the spec, a container or a volume. An expression that uses a whole object with such
-//! a field (`container.securityContext == x`) reads the object as the template has it.
+//! A field is found by its path below the spec, a container or a volume. An expression that uses a whole object with
+//! such a field (`container.securityContext == x`) reads the object as the template has it.
 
 mod read;
 
@@ -102,7 +103,7 @@ impl Mutated {
         Ok(Self { defaults, redirected, variables })
     }
 
-    /// A check as it judges templates.
+    /// A check as it evaluates templates.
     pub fn lowered(&self, one: &Lowered) -> Result<Lowered, Unreadable> {
         let Lowered { check, rule, reads_parameters } = one;
         let variables = rule.variables.iter().map(|(name, text)| Ok((*name, self.text(text, &Scope::default())?)));
@@ -125,7 +126,7 @@ impl Mutated {
         Ok(Finding { over: *over, violated, says, complies })
     }
 
-    /// A custom check as it judges templates.
+    /// A custom check as it evaluates templates.
     pub fn custom(&self, custom: &Custom, writing: Writing) -> Result<Custom, Unreadable> {
         let scope = match custom.check.target {
             CustomTarget::Pod => Scope::default(),

@@ -29,13 +29,13 @@ pub struct Mutation {
     pub profile: String,
     /// The namespaces: those that the profile selects.
     pub namespaces: LabelSelector,
-    /// Who mutates.
+    /// The engine that mutates pods.
     pub engine: Engine,
-    /// What happens to a pod if mutation fails.
+    /// The effect on a pod if mutation fails.
     pub failure_policy: FailurePolicy,
     /// The defaults of unset fields, each with its check, if any.
     pub defaults: Vec<(Option<String>, FieldDefault)>,
-    /// Where images are redirected to.
+    /// The redirect of images.
     pub redirect: Option<Redirect>,
     /// Requests and pods that are not mutated.
     pub exemptions: Exemptions,
@@ -47,19 +47,19 @@ pub struct Mutation {
     pub fast_path: bool,
 }
 
-/// Who mutates pods.
+/// The engine that mutates pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangedBy {
     /// The API server, by a policy in this version of `admissionregistration.k8s.io`.
     Policy(&'static str),
     /// Palisade's webhook.
     Webhook,
-    /// Nobody: the profile demands the API server, which cannot.
+    /// No engine: the profile demands the API server, which does not support it.
     Nobody,
 }
 
 impl Mutation {
-    /// How the profile mutates pods, and the mistakes in that; `None` if it does not.
+    /// How the profile mutates pods, and the errors in that; `None` if it does not.
     pub(crate) fn new(
         profile: &str,
         spec: &ToolSecurityProfileSpec,
@@ -119,8 +119,8 @@ impl Mutation {
         matching(self.namespaces.clone(), rules)
     }
 
-    /// The bounds within which a pod is mutated: all lists, because whoever merges a change into a pod reads all of it,
-    /// and the texts that the mutation reads. Nothing is lost: validation denies a pod beyond them.
+    /// The bounds within which a pod is mutated: all lists, because the merge of a change into a pod reads all of
+    /// it, and the texts that the mutation reads. Nothing is lost: validation denies a pod beyond them.
     pub fn bounds(&self) -> Vec<&'static Bound> {
         let redirected = |of: &Field| matches!(of, Field::Container("image") | Field::Volume("image.reference"));
         let wanted = |bound: &&Bound| match bound.counted {
@@ -150,12 +150,12 @@ fn overlap(one: &FieldDefault, other: &FieldDefault) -> bool {
         && (one.path.starts_with(&other.path) || other.path.starts_with(&one.path))
 }
 
-/// The mistake that another part of the profile defaults the same field.
+/// The error that another part of the profile defaults the same field.
 fn taken(custom: &Custom, check: Option<&str>, other: &FieldDefault) -> Diagnostic {
     let by = check.map_or("spec.mutation.additionalDefaults".to_owned(), |check| format!("check {check}"));
     let message = format!("{} is defaulted for {by}", other.path.join("."));
     Diagnostic::new(format!("{}.default.path", custom.path), message)
-        .help("a field has one default: leave this one out, or what defaults the field now")
+        .help("a field can have only one default: remove this default or the other one")
 }
 
 /// Whether one of two profiles redirects the images that the other has redirected. Where both select a namespace, an

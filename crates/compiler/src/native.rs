@@ -20,7 +20,7 @@ use crate::{
     metadata::{metadata, param_kind, param_ref},
 };
 
-/// A policy that mutates pods, and the binding that puts it in force.
+/// A policy that mutates pods, and the binding that activates it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MutatingPair {
     /// The policy.
@@ -77,7 +77,7 @@ fn conditions(mutation: &Mutation, writing: Writing) -> Vec<MatchCondition> {
     let something = if mutation.fast_path { Parts::new(mutation).something_to_change() } else { None };
     let terms: Vec<_> = something.into_iter().chain(within).collect();
     if !terms.is_empty() {
-        let about = "where nothing is to change, nothing is asked: docs/adr/0033-complying-requests-leave-early.md";
+        let about = "skips requests without changes: docs/adr/0033-skip-complying-requests.md";
         let expression = writing.expression(about, terms.join(" && "));
         conditions.push(MatchCondition { name: "something-to-change".to_owned(), expression });
     }
@@ -172,11 +172,7 @@ impl<'a> Parts<'a> {
             operations.redirect();
             variables.push(("images", "", IMAGES.to_owned()));
             let redirected = redirect.lower(operations.cx, "variables.images");
-            variables.push((
-                "redirected",
-                "where the images are taken from: spec.images.redirect of the profile",
-                redirected,
-            ));
+            variables.push(("redirected", "redirected images: spec.images.redirect of the profile", redirected));
         }
         let Operations { created, ephemeral, .. } = operations;
         let changing = changing.map(|terms| sum(&terms));
@@ -326,7 +322,7 @@ fn elements(list: &str) -> String {
     if list == "containers" { "object.spec.containers".to_owned() } else { format!("object.spec.?{list}.orValue([])") }
 }
 
-/// The conditions by name, for whoever registers a webhook.
+/// The conditions by name, to register a webhook.
 impl Mutation {
     /// The conditions (CEL) that a request must meet to be mutated, by name: `matchConditions` of a webhook that does
     /// what the policy would.

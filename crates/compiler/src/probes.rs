@@ -1,9 +1,10 @@
-//! Probes: objects whose dry runs show whether the policies are in force. One complies with them, one violates them.
+//! Probes: objects whose dry runs show whether the policies are active. One complies with them, one violates them.
 
 use palisade_api::{
     Settings, ToolSecurityParamsSpec, ToolSecurityProfile, catalogue,
-    names::{self, Shape},
+    names::{self, Part, Shape},
 };
+use palisade_checks::Check;
 use palisade_objects::{
     json::Change as _,
     pod,
@@ -12,9 +13,9 @@ use palisade_objects::{
 };
 use serde_json::{Value as Json, json};
 
-use crate::Resolver;
+use crate::{Resolver, own_stage::OwnStage};
 
-/// What the controller needs to probe whether a profile is in force.
+/// The objects with which the controller probes whether a profile is active.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Probes {
     /// Labels by which the profile selects the probe namespace; `None` if no labels do it.
@@ -23,11 +24,15 @@ pub struct Probes {
     pub params: Option<ToolSecurityParamsSpec>,
     /// A pod that must be admitted.
     pub compliant: Probe,
-    /// A pod that must be denied; `None` if the profile allows everything.
+    /// A pod that violates what the policies of shapes evaluate; `None` if they allow everything.
     pub violating: Option<Probe>,
+    /// A pod that must be admitted by the policies of checks with a separate stage.
+    pub compliant_checks: Probe,
+    /// A pod that violates one of these checks; `None` if there are none, or none is known.
+    pub violating_checks: Option<Probe>,
 }
 
-/// A probe of the policy for one shape.
+/// A probe of one policy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Question {
     /// Where objects of this kind are created in the probe namespace, as a path of the API.
@@ -62,36 +67,52 @@ impl Probes {
         let values = resolver.sample();
         let mut compliant = pod::minimal("palisade-probe-compliant");
         let name = profile.metadata.name.as_deref().unwrap_or_default();
-        let subject = names::probe_subject(name, profile.metadata.generation);
-        *compliant.at_mut(&["metadata", "labels"]) = json!({names::PROFILE_LABEL: subject});
+        let subject = |part| names::probe_subject(name, profile.metadata.generation, part);
+        *compliant.at_mut(&["metadata", "labels"]) = json!({names::PROFILE_LABEL: subject(Part::Judge(Shape::Pods))});
         for check in catalogue::ALL {
             (check.comply)(settings, &values, &mut compliant);
         }
+        let compliant = Probe { check: None, pod: compliant };
         // Last check first: the first ones forbid what an API server may deny on its own (--allow-privileged=false),
         // which would show nothing about the policy.
-        let violating = catalogue::ALL.iter().rev().find_map(|check| {
-            let mut pod = compliant.clone();
-            *pod.at_mut(&["metadata", "name"]) = "palisade-probe-violating".into();
-            (check.violate)(settings, &values, &mut pod).then_some(Probe { check: Some(check.id), pod })
-        });
+        let violating = |is_candidate: &dyn Fn(&Check) -> bool| {
+            catalogue::ALL.iter().rev().filter(|check| is_candidate(check)).find_map(|check| {
+                let mut pod = compliant.pod.clone();
+                *pod.at_mut(&["metadata", "name"]) = "palisade-probe-violating".into();
+                (check.violate)(settings, &values, &mut pod).then_some(Probe { check: Some(check.id), pod })
+            })
+        };
+        let of_checks = |mut probe: Probe| {
+            let subject = subject(Part::Checks(Shape::Pods));
+            *probe.pod.at_mut(&["metadata", "labels", names::PROFILE_LABEL]) = subject.into();
+            probe
+        };
+        let own = OwnStage::of(&profile.spec.enforcement);
         Self {
             labels: palisade_objects::selector::satisfying(&profile.spec.namespace_selector, &fixed),
             params: parameterized.then(|| ToolSecurityParamsSpec::of(&values)),
-            compliant: Probe { check: None, pod: compliant },
-            violating,
+            violating: violating(&|check| own.is_none_or(|own| own.shape_judges(check.id))),
+            violating_checks: own.and_then(|own| violating(&|check| own.has(check.id))).map(of_checks),
+            compliant_checks: of_checks(compliant.clone()),
+            compliant,
         }
     }
-    /// The probe of the policy for a shape; `None` if no object can show that it is in force: the profile allows
+
+    /// The probe of the policy for a part; `None` if no object can show that it is active: the policy allows
     /// everything, or a dry run in the probe namespace cannot create this shape.
-    pub fn question(&self, shape: Shape) -> Option<Question> {
-        let violating = self.violating.as_ref()?;
-        let check = violating.check?;
+    pub fn question(&self, part: Part) -> Option<Question> {
+        let (compliant, violating) = match part {
+            Part::Judge(_) => (&self.compliant, self.violating.as_ref()?),
+            Part::Checks(_) => (&self.compliant_checks, self.violating_checks.as_ref()?),
+            Part::Guard => return None,
+        };
+        let (shape, check) = (part.shape()?, violating.check?);
         let namespace = names::PROBE_NAMESPACE;
         match shape {
             Shape::Pods => Some(Question {
                 path: format!("/api/v1/namespaces/{namespace}/pods"),
                 kind: "pod",
-                compliant: self.compliant.pod.clone(),
+                compliant: compliant.pod.clone(),
                 violating: violating.pod.clone(),
                 check,
             }),
@@ -99,7 +120,7 @@ impl Probes {
             Shape::Workloads => Some(Question {
                 path: format!("/api/v1/namespaces/{namespace}/{}", pod_template()?.resource),
                 kind: "pod template",
-                compliant: template("palisade-probe-compliant", &self.compliant.pod)?,
+                compliant: template("palisade-probe-compliant", &compliant.pod)?,
                 violating: template("palisade-probe-violating", &violating.pod)?,
                 check,
             }),
@@ -134,7 +155,7 @@ mod tests {
         let compiled = compile(&profile).unwrap();
         for (shape, kind, spec) in [(Shape::Pods, "Pod", "/spec"), (Shape::Workloads, "PodTemplate", "/template/spec")]
         {
-            let question = compiled.probes.question(shape).unwrap();
+            let question = compiled.probes.question(shape.into()).unwrap();
             for (object, pod) in [
                 (&question.compliant, &compiled.probes.compliant.pod),
                 (&question.violating, &compiled.probes.violating.as_ref().unwrap().pod),

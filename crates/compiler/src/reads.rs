@@ -1,7 +1,7 @@
-//! What the expressions of a custom check read of an object, as far as an update can change it.
+//! The fields of an object that the expressions of a custom check read, as far as an update can change them.
 //!
-//! An update is exempt only if it changes nothing that a check reads. Expressions are an admin's own text, so this module
-//! finds their reads in the syntax tree. Where it cannot tell, it takes the whole object.
+//! An update is exempt only if it changes no field that a check reads. Administrators write the expressions, so this
+//! module finds the fields in the syntax tree. If it cannot determine them, it assumes the whole object.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -14,8 +14,8 @@ use palisade_checks::cel;
 
 use crate::writing::SYNTAX;
 
-/// Fields of `metadata` that a client can change by an update, other than finalizers. The API server sets the others, or
-/// keeps them (`ValidateObjectMetaAccessorUpdate` in apimachinery `pkg/api/validation/objectmeta.go`).
+/// Fields of `metadata` that a client can change by an update, other than finalizers. The API server sets the others,
+/// or keeps them (`ValidateObjectMetaAccessorUpdate` in apimachinery `pkg/api/validation/objectmeta.go`).
 const CHANGEABLE: [&str; 5] = ["annotations", "generateName", "labels", "ownerReferences", "selfLink"];
 /// Fields of `metadata` that no update changes.
 const FIXED: [&str; 7] = [
@@ -34,8 +34,9 @@ const RESERVED: [&str; 4] = ["as", "in", "namespace", "package"];
 /// The most finalizers among which those that remain are looked for.
 const MOST_FINALIZERS: usize = 100;
 
-/// What an update must leave alone, so that what an expression says of the object stays the same. The spec of the pod or
-/// of the template is not part of it: each update that changes that is judged.
+/// The parts of an object that an expression reads. If an update does not change them, the result of the expression
+/// stays the same. The spec of the pod or of the template is not part of this: each update that changes it is
+/// evaluated.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Reads(BTreeSet<Part>);
 
@@ -53,7 +54,7 @@ enum Part {
 }
 
 impl Reads {
-    /// What the expressions of a check read. One that does not parse reads everything.
+    /// The parts that the expressions of a check read. An expression that does not parse is assumed to read all parts.
     pub fn of<'a>(expressions: impl IntoIterator<Item = &'a str>, shape: Shape) -> Self {
         let mut walk = Walk { shape, parts: BTreeSet::new(), bound: Vec::new() };
         for expression in expressions {
@@ -108,17 +109,17 @@ fn finalizers() -> String {
 struct Walk {
     shape: Shape,
     parts: BTreeSet<Part>,
-    /// The names that loops around bind.
+    /// The names that enclosing loops bind.
     bound: Vec<Arc<str>>,
 }
 
-/// A variable of the policy's environment, and the fields and keys that an expression goes down from it.
+/// A variable of the policy's environment, and the path of fields and keys that an expression selects from it.
 struct Place<'a> {
     root: &'a str,
     keys: Vec<&'a Arc<str>>,
     /// Whether all fields and keys so far are known.
     known: bool,
-    /// Other expressions in it: keys that are computed, and what stands in for what is absent.
+    /// Other expressions in it: computed keys, and the values that replace missing ones.
     others: Vec<&'a Node>,
 }
 

@@ -1,5 +1,5 @@
-//! How a profile mutates pods, as an entry of the webhook's registration: the API server calls the webhook for what the
-//! policy would match.
+//! The mutation of pods by a webhook, as an entry of its configuration: the API server calls the webhook for the
+//! requests that the policy would match.
 
 use k8s_openapi::{
     ByteString,

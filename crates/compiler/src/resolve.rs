@@ -47,7 +47,7 @@ struct Declared {
 }
 
 impl Resolver {
-    /// The resolver of a profile, and the mistakes in its parameters and overrides.
+    /// The resolver of a profile, and the errors in its parameters and overrides.
     pub(crate) fn new(spec: &ToolSecurityProfileSpec) -> (Self, Vec<Diagnostic>) {
         let mut diagnostics = Vec::new();
         let mut seen = BTreeSet::new();
@@ -60,14 +60,14 @@ impl Resolver {
             }
             if !matches!(palisade_checks::pieces(&format!("${}", parameter.name)).as_deref(), Ok([_])) {
                 diagnostics.push(
-                    Diagnostic::new(format!("{at}.name"), format!("{:?} cannot be referred to", parameter.name))
-                        .help("a name is a small letter followed by letters and digits"),
+                    Diagnostic::new(format!("{at}.name"), format!("{:?} is not a valid name", parameter.name))
+                        .help("a name must be a lower-case letter followed by letters and digits"),
                 );
             }
             for (source_index, source) in parameter.sources.iter().enumerate() {
                 if source_fields(source) != 1 {
                     diagnostics.push(
-                        Diagnostic::new(format!("{at}.sources[{source_index}]"), "is not exactly one source")
+                        Diagnostic::new(format!("{at}.sources[{source_index}]"), "must have exactly one source")
                             .help("set one of namespaceAnnotation, namespaceLabel and namespaceNameTrimPrefix"),
                     );
                 }
@@ -115,7 +115,7 @@ impl Resolver {
                     if values.insert(name.clone(), value.to_string()).is_some() {
                         diagnostics.push(Diagnostic::new(
                             format!("spec.overrides[{index}]"),
-                            format!("parameter {name:?} of namespace {namespace:?} is given twice"),
+                            format!("duplicate value for parameter {name:?} of namespace {namespace:?}"),
                         ));
                     }
                 }
@@ -128,7 +128,7 @@ impl Resolver {
     }
 
     /// From now on, rejects values that must not be in the texts where the profile uses its parameters. Returns the
-    /// mistakes in defaults and overrides.
+    /// errors in defaults and overrides.
     pub(crate) fn restrict(&mut self, spec: &ToolSecurityProfileSpec, mut uses: Uses) -> Vec<Diagnostic> {
         for declared in &mut self.parameters {
             declared.uses = uses.remove(&declared.parameter.name).into_iter().flatten().collect();
@@ -161,7 +161,7 @@ impl Resolver {
     /// The values in a namespace.
     ///
     /// # Errors
-    /// What is missing or malformed, as a text for the namespace's owner.
+    /// The missing or malformed parameters, in a message for the namespace's owner.
     pub fn resolve(&self, namespace: &Namespace) -> Result<Values, String> {
         let mut values = Values::new();
         let mut problems = Vec::new();
@@ -201,7 +201,7 @@ impl Resolver {
         }
     }
 
-    /// What an override or a source says.
+    /// The value from an override or a source, if there is one.
     fn given<'a>(&'a self, namespace: &'a Namespace, parameter: &'a Parameter) -> Option<Given<'a>> {
         let overridden = self.overrides.get(&namespace.name).and_then(|values| values.get(&parameter.name));
         let overridden =
@@ -268,7 +268,7 @@ impl Declared {
         let refused = |text: &String| {
             let of = |one: &Use| Some((one.refusal(text, author)?, one.path.clone()));
             let (allowed, path) = self.uses.iter().find_map(of)?;
-            Some(format!("is {}, which {path} must not contain; allowed is {allowed}", shown(text)))
+            Some(format!("is {}, which {path} must not contain; must be {allowed}", shown(text)))
         };
         texts.iter().find_map(refused)
     }
@@ -321,7 +321,7 @@ fn parse(parameter: &Parameter, pattern: Option<&Regex>, text: &str) -> Result<R
     let text = text.trim();
     match parameter.type_ {
         ParameterType::Integer => {
-            let number: i64 = text.parse().map_err(|_| format!("is {}, which is not a whole number", shown(text)))?;
+            let number: i64 = text.parse().map_err(|_| format!("is {}, must be an integer", shown(text)))?;
             if parameter.minimum.is_some_and(|minimum| number < minimum) {
                 return Err(format!("is {number}, below the minimum {}", parameter.minimum.unwrap_or_default()));
             }
@@ -331,7 +331,7 @@ fn parse(parameter: &Parameter, pattern: Option<&Regex>, text: &str) -> Result<R
             Ok(Resolved::Integer(number))
         }
         ParameterType::Boolean => {
-            text.parse().map(Resolved::Boolean).map_err(|_| format!("is {}, neither true nor false", shown(text)))
+            text.parse().map(Resolved::Boolean).map_err(|_| format!("is {}, must be true or false", shown(text)))
         }
         ParameterType::String => one_text(parameter, pattern, text).map(Resolved::String),
         ParameterType::StringList => {

@@ -1,4 +1,4 @@
-//! The mistakes in `spec.rollout`. Of the rest of it, no policy says anything: the controller follows it.
+//! The errors in `spec.rollout`. It is not part of a policy: the controller executes it.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use palisade_api::{Diagnostic, ToolSecurityProfileSpec};
@@ -9,17 +9,17 @@ pub(crate) fn selectors(spec: &ToolSecurityProfileSpec) -> Vec<(usize, LabelSele
     waves.filter_map(|(index, wave)| Some((index, wave.selector.clone()?))).collect()
 }
 
-/// The mistakes. The CRD says the same, but a file may never have met an API server.
+/// The errors. The CRD says the same, but a file may never have met an API server.
 pub(crate) fn mistakes(spec: &ToolSecurityProfileSpec) -> Vec<Diagnostic> {
     let Some(rollout) = &spec.rollout else { return Vec::new() };
     let mut mistakes = Vec::new();
     if spec.enforcement.namespace_stages.is_uniform() {
-        let message = "a rollout sets stages of namespaces, and enforcement.namespaceStages is Uniform";
+        let message = "a rollout sets stages of namespaces, but enforcement.namespaceStages is Uniform";
         mistakes.push(Diagnostic::new("spec.rollout", message).help("write enforcement.namespaceStages: ByLabel"));
     }
     if rollout.waves.is_empty() {
         let help = "to promote all namespaces at once, write waves: [{percent: 100}]";
-        mistakes.push(Diagnostic::new("spec.rollout.waves", "has no wave").help(help));
+        mistakes.push(Diagnostic::new("spec.rollout.waves", "must have at least one wave").help(help));
     }
     for (index, wave) in rollout.waves.iter().enumerate() {
         let at = |field: &str| format!("spec.rollout.waves[{index}]{field}");
@@ -35,13 +35,13 @@ pub(crate) fn mistakes(spec: &ToolSecurityProfileSpec) -> Vec<Diagnostic> {
         let of_shapes = [("pods", Some(stages.pods)), ("workloads", stages.workloads)];
         for (shape, stage) in of_shapes.into_iter().filter_map(|(shape, stage)| Some((shape, stage?))) {
             if stage.is_stricter_than(wave.stage) {
-                let message = format!("{} is weaker than {stage}, at which enforcement.{shape} is", wave.stage);
-                let help = "a wave makes nothing weaker: name a stage that is at least as strict";
+                let message = format!("{} is weaker than {stage}, the stage of enforcement.{shape}", wave.stage);
+                let help = "a wave can only raise the stage: set a stage that is at least as strict";
                 mistakes.push(Diagnostic::new(at(".stage"), message).help(help));
             }
         }
         if wave.soak_seconds < 0 {
-            mistakes.push(Diagnostic::new(at(".soakSeconds"), format!("{} is negative", wave.soak_seconds)));
+            mistakes.push(Diagnostic::new(at(".soakSeconds"), format!("{} must not be negative", wave.soak_seconds)));
         }
     }
     mistakes
@@ -75,13 +75,13 @@ mod tests {
             "waves[1].percent: 0 is not",
             "waves[2]: exactly",
             "waves[3].soakSeconds: -1",
-            "waves[4].stage: Audit is weaker than Warn, at which enforcement.workloads is",
+            "waves[4].stage: Audit is weaker than Warn, the stage of enforcement.workloads",
         ];
         assert_eq!(found.len(), at.len(), "{found:?}");
         for (found, at) in found.iter().zip(at) {
             assert!(found.contains(at), "{found:?} {at}");
         }
         assert!(mistakes_of(&json!({}), &json!([{"percent": 1}]))[0].contains("is Uniform"));
-        assert!(mistakes_of(&by_label, &json!([]))[0].contains("has no wave"));
+        assert!(mistakes_of(&by_label, &json!([]))[0].contains("at least one wave"));
     }
 }

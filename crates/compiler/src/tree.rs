@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use palisade_cel::ast::{Entry, Expr, FieldInit, Literal, Node, NodeId};
 
-/// What the pod template of a workload is called.
+/// The name of the variable with the pod template of a workload.
 pub(crate) const TEMPLATE: &str = "template";
 
 /// The names that definitions of variables are made of.

@@ -1,11 +1,11 @@
-//! Which updates of existing objects are judged, and how where parameters may be missing.
+//! The evaluation of updates, also without parameters.
 //!
-//! An update that changes nothing that a check of the profile reads is exempt (ADR 48): otherwise an object that is older
-//! than the profile could neither be labelled nor released from its finalizers.
+//! An update that changes nothing that a check of the profile reads is exempt (ADR 48): otherwise an object that is
+//! older than the profile could neither be labelled nor released from its finalizers.
 //!
-//! The API server looks for parameters before it evaluates anything, and denies a request if there are none: also the
-//! one that removes the last finalizer in a namespace that is being deleted, where parameters went first or never came.
-//! So requests that can remove a finalizer have a binding of their own (ADR 22).
+//! The API server looks up parameters before it evaluates a policy, and denies a request if there are none. This
+//! includes the request that removes the last finalizer in a namespace that is being deleted, whose parameters were
+//! deleted first or never created. So requests that can remove a finalizer have a separate binding (ADR 22).
 
 use std::collections::BTreeSet;
 
@@ -19,8 +19,8 @@ use crate::{
     workloads,
 };
 
-/// How updates of pods are judged. New pods, their ephemeral containers and resizes are always judged with parameters,
-/// if the profile has any.
+/// How updates of pods are evaluated. New pods, their ephemeral containers and resizes are always evaluated with
+/// parameters, if the profile has any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PodUpdates {
     /// As creation: there are no parameters.
@@ -28,8 +28,8 @@ pub(crate) enum PodUpdates {
     /// Without parameters, by the checks that are the same in all namespaces. No update can change what the other
     /// checks read.
     WithoutParameters,
-    /// By all checks where there are parameters: whether a check that reads them, or that they lift, is violated depends
-    /// on what an update can change.
+    /// By all checks where there are parameters: whether a check that reads them, or that they lift, is violated
+    /// depends on what an update can change.
     WithParameters,
 }
 
@@ -57,11 +57,11 @@ const UNCHANGED: &str = "unchanged";
 /// The variable that holds if no annotation changes that the catalogue's checks read.
 const SAME_ANNOTATIONS: &str = "sameAnnotations";
 
-/// What an update must leave alone to be exempt.
+/// The conditions under which an update is exempt, because the parts that checks read are unchanged.
 pub(crate) struct Unchanged {
-    /// CEL of type bool: what most checks read is the same.
+    /// CEL of type bool: whether the parts that most checks read are the same.
     subject: String,
-    /// How the keys of annotations begin that checks of the catalogue read.
+    /// The prefixes of the keys of annotations that checks of the catalogue read.
     annotations: BTreeSet<&'static str>,
     /// For each custom check, terms of CEL that all hold if the other fields that it reads are the same; none for most.
     own: Vec<Vec<String>>,
@@ -95,14 +95,13 @@ impl Unchanged {
     pub fn variables(&self) -> Vec<(&'static str, &'static str, String)> {
         let mut all = Vec::new();
         if !self.is_plain() {
-            let about =
-                "an update that leaves alone what most checks read: docs/adr/0048-what-an-update-is-judged-by.md";
+            let about = "an update without changes to the fields that most checks read: docs/adr/0048-exempt-updates-of-unchecked-fields.md";
             all.push((UNCHANGED, about, format!("request.operation == 'UPDATE' && {}", self.subject)));
         }
         if !self.annotations.is_empty() {
             let begins: Vec<_> =
                 self.annotations.iter().map(|prefix| format!("key.startsWith({})", cel::quote(prefix))).collect();
-            let about = "no annotation is set or changed that a check reads";
+            let about = "no annotation that a check reads is set or changed";
             all.push((
                 SAME_ANNOTATIONS,
                 about,
@@ -167,9 +166,7 @@ impl Unchanged {
 
 /// Whether a rule looks at annotations, which its check may only do by some settings.
 fn reads_annotations(one: &Lowered) -> bool {
-    let of_findings = one.rule.findings.iter().flat_map(|finding| [&finding.violated, &finding.says]);
-    let texts = one.rule.variables.iter().map(|(_, text)| text).chain(of_findings);
-    texts.into_iter().any(|text| text.contains("variables.annotations"))
+    one.texts().any(|text| text.contains("variables.annotations"))
 }
 
 /// CEL of type dyn: the pod template in a workload. `dyn` keeps the API server from checking the path against the

@@ -1,13 +1,14 @@
-//! What a request is about, as exceptions name it: a pod or workload by itself, what controls it, and what controls that.
+//! The object of a request, as exceptions name it: a pod or workload, its controller, and the controller of that.
 //!
-//! Names and references are what the request says, so whoever may create pods can choose them: an exception for one
-//! workload keeps another one from using it by mistake, and not somebody who claims to be it (SECURITY.md, limits).
+//! Names and references come from the request, so a user with permission to create pods can choose them. An exception
+//! for one workload protects against accidental use by another one, not against a user who forges the name
+//! (SECURITY.md, limits).
 
 use palisade_api::names::Shape;
 
 use crate::exemptions::{CONTROLLER_MANAGER, KUBE_SYSTEM};
 
-/// The most owners that are looked at: Kubernetes gives an object one. What has more belongs to nobody.
+/// The most owners that are read: Kubernetes gives an object one. An object with more owners belongs to no workload.
 const OWNERS: usize = 16;
 
 /// The variables of a policy of a profile for which exceptions can be asked, in order: name, what it is, CEL.
@@ -45,23 +46,23 @@ pub(crate) fn variables(shape: Shape) -> Vec<(&'static str, &'static str, String
     vec![
         (
             "controllers",
-            "the workload of Kubernetes that controls it",
+            "the built-in workload that controls it",
             format!(
                 "{owners}.size() > {OWNERS} ? [] : {owners}.filter(o, o.?controller.orValue(false) \
                  && o.apiVersion in ['v1', 'apps/v1', 'batch/v1'])"
             ),
         ),
-        ("workloads", "what it may belong to, as exceptions name it", workloads.join(" + ")),
+        ("workloads", "the workloads that it may belong to, as exceptions name them", workloads.join(" + ")),
         (
             "exceptions",
-            "the exceptions of the namespace, and those of what it may belong to",
+            "the exceptions of the namespace, and of the workloads that it may belong to",
             "[params.spec.?exceptions.orValue({})] \
              + variables.workloads.map(w, params.spec.?workloadExceptions[?w].orValue({}))"
                 .to_owned(),
         ),
         (
             "liftedContainers",
-            "the exceptions for some containers of what it may belong to",
+            "the exceptions for some containers of the workloads that it may belong to",
             "params.spec.?containerExceptions.orValue([]).filter(e, e.workload in [''] + variables.workloads \
              && timestamp(object.metadata.creationTimestamp) < timestamp(e.expires))"
                 .to_owned(),
@@ -69,7 +70,8 @@ pub(crate) fn variables(shape: Shape) -> Vec<(&'static str, &'static str, String
     ]
 }
 
-/// CEL of type bool: whether an update keeps the fields outside the spec from which exceptions learn an object's workload.
+/// CEL of type bool: whether an update keeps the fields outside the spec from which exceptions learn an object's
+/// workload.
 ///
 /// Kubernetes' own controllers may change that: they adopt objects, and release them, also those of a workload that is
 /// deleted and whose finalizer `orphan` would stay otherwise.

@@ -1,5 +1,5 @@
-//! How expressions are written into policies: simplified, over lines, and each variable with a comment that says which
-//! check and page it belongs to.
+//! The form of expressions in policies: simplified, over several lines, and each variable with a comment that names its
+//! check and page.
 
 use palisade_cel::{
     ast::Node,
@@ -58,7 +58,7 @@ impl Writing {
         }
     }
 
-    /// `None` if the expression stays as it was lowered, or does not parse: whoever checks it reports why.
+    /// `None` if the expression stays as it was lowered, or does not parse: its check reports the reason.
     fn written(self, about: &str, lowered: &str, verbatim: &[Verbatim<'_>]) -> Option<Printed> {
         if self == Self::AsLowered {
             return None;

@@ -31,7 +31,7 @@ fn match_condition_guards_each_field_and_reads_it_once() {
         "privileges": {"privileged": false, "allowPrivilegeEscalation": false},
         "host": {"network": false, "ports": []},
     });
-    let expected = "// what surely violates nothing is not judged: docs/adr/0033-complying-requests-leave-early.md
+    let expected = "// skips requests that cannot violate any check: docs/adr/0033-skip-complying-requests.md
 !(
   (request.operation == 'UPDATE' && object.spec == oldObject.spec)
   || (

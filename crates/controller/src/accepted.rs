@@ -17,7 +17,7 @@ const LONGEST: usize = 3000;
 pub struct AcceptedProfile {
     /// The profile.
     pub profile: Arc<ToolSecurityProfile>,
-    /// What it compiled to.
+    /// The compiled profile.
     pub compiled: Checked<Compiled>,
 }
 
@@ -27,7 +27,7 @@ impl AcceptedProfile {
         self.profile.metadata.generation.unwrap_or_default()
     }
 
-    /// Whether it is the same generation, and has a fast path if this one has.
+    /// True if it is the same generation, and has a fast path if this one has.
     pub fn is_same(&self, other: &Self) -> bool {
         self.generation() == other.generation()
             && palisade_compiler::fast_path(&self.profile) == palisade_compiler::fast_path(&other.profile)
@@ -56,11 +56,11 @@ impl Rejection {
         Self { reason, message: text::diagnostics(diagnostics) }
     }
 
-    /// There is no verdict by the compiler and the gate. Nothing of the profile is applied.
+    /// The compiler or the gate failed without a verdict. The profile is not applied.
     pub fn internal(why: &str) -> Self {
         let message = format!(
-            "the profile could not be compiled: {why}; change or remove what was edited last, and please report it; the \
-             controller tries again every minute"
+            "the profile could not be compiled: {why}; revert the last change of the profile and report this bug; \
+             the controller retries every minute"
         );
         Self { reason: Reason::InternalError, message: message.chars().take(LONGEST).collect() }
     }
@@ -72,5 +72,5 @@ impl Rejection {
     }
 }
 
-/// Whether the last written generation of a profile is accepted.
+/// The verdict on the last generation of a profile.
 pub type Verdict = Result<Arc<AcceptedProfile>, Arc<Rejection>>;

@@ -1,23 +1,24 @@
 //! Stage apply: writes policies and bindings.
 //!
-//! When something changes, it writes the parameters first ([`crate::params`]), then the policy, then the binding. It
-//! removes parameters that only the former policy reads after the API server has surely read the new one. It changes
-//! policies and bindings in place: the API server can lose sight of parameters when the last binding of a kind goes and
-//! comes back.
+//! The order of a change is: parameters ([`crate::params`]), policy, binding. Parameters that only the previous policy
+//! reads are removed after the API server certainly uses the new policy. Policies and bindings are changed in place:
+//! the API server can lose track of parameters if the last binding of a kind is deleted and recreated.
+
+use std::{sync::Arc, time::Duration};
 
 use k8s_openapi::api::admissionregistration::v1::{ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding};
 use kube::{Api, Resource, core::ObjectMeta};
 use palisade_api::{
     Stage,
-    names::{self, Part},
+    names::{self, Part, Shape},
 };
 use palisade_compiler::Pair;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use crate::{
     accepted::AcceptedProfile,
     call::ApiError,
-    compare::{is_binding, is_policy, same_spec},
+    compare::{is_binding, is_part, is_policy, same_spec},
     context::Context,
     converge::converge,
     delete,
@@ -26,10 +27,17 @@ use crate::{
     store::ObservedPair,
 };
 
+/// How long to wait until a probe shows that a policy denies. Shorter than a write may take ([`crate::repair`]).
+const SHOWN: Duration = Duration::from_secs(8);
+/// How long to wait for a policy that no probe can show.
+const UNSEEN: Duration = Duration::from_secs(5);
+/// How long between two such probes.
+const PAUSE: Duration = Duration::from_millis(100);
+
 const POLICY: &str = "ValidatingAdmissionPolicy";
 const BINDING: &str = "ValidatingAdmissionPolicyBinding";
 
-/// The parameters to keep for the policy in the cluster, for the policy in force, and for the one before.
+/// The parameters to keep for the policy in the cluster, the policy in effect, and the previous policy.
 pub fn keep(cx: &Context, profile: &str, state: &State) -> Keep {
     let policies = cx.store.pairs(profile).into_iter().filter_map(|pair| pair.policy);
     let in_cluster = policies.fold(Keep::Nothing, |keep, policy| keep.and(&Keep::of_annotation(parameters(&policy))));
@@ -50,13 +58,65 @@ fn parameters(policy: &ValidatingAdmissionPolicy) -> Option<&String> {
 /// Writes the policies and the bindings. Afterwards the cluster has them as they were compiled, and no others. The
 /// caller holds [`State::writing`].
 pub async fn bundle(cx: &Context, profile: &str, accepted: &AcceptedProfile, state: &State) -> Result<(), ApiError> {
-    for part in Part::ALL {
-        match accepted.compiled.bundle.part(part) {
-            Some(desired) => write_pair(cx, profile, accepted, state, part, desired).await?,
-            None => delete_pair(cx, profile, part).await?,
+    let write = async |part| match accepted.compiled.bundle.part(part) {
+        Some(desired) => write_pair(cx, profile, accepted, state, part, desired).await,
+        None => delete_pair(cx, profile, part).await,
+    };
+    for shape in Shape::ALL {
+        let [first, second] = order(cx, profile, accepted, shape);
+        write(first).await?;
+        if takes_over(cx, profile, accepted, first, second) {
+            until_it_denies(cx, accepted, first).await?;
+        }
+        write(second).await?;
+    }
+    write(Part::Guard).await
+}
+
+/// The parts of a shape, ordered so that a check that is in Deny before and after the change is always in a denying
+/// policy.
+fn order(cx: &Context, profile: &str, accepted: &AcceptedProfile, shape: Shape) -> [Part; 2] {
+    let [main, checks] = Part::judging(shape);
+    let bundle = &accepted.compiled.bundle;
+    let observed = cx.store.pair(profile, main);
+    // In the stage Deny, the policy of the shape has judged all checks; if it leaves that stage, the other takes over first.
+    let denies = bundle.part(checks).is_some_and(|pair| denies(&pair.binding));
+    let relaxes = bundle.part(main).is_none_or(|desired| relaxed_bindings(&observed, desired).next().is_some());
+    if denies && relaxes { [checks, main] } else { [main, checks] }
+}
+
+/// True if the first policy may have to deny objects that the second policy, which must be changed, has denied until
+/// now.
+fn takes_over(cx: &Context, profile: &str, accepted: &AcceptedProfile, first: Part, second: Part) -> bool {
+    let shall_deny = accepted.compiled.bundle.part(first).is_some_and(|pair| pair.bindings().any(denies));
+    let denied = cx.store.pair(profile, second).bindings.values().any(|binding| denies(binding));
+    shall_deny && denied && !is_part(&cx.store, profile, accepted, second)
+}
+
+/// Waits until each API server denies by the policy for a part. It reads policies and bindings apart, about once a second: it
+/// could miss the policy that takes over while it no longer has the other one.
+async fn until_it_denies(cx: &Context, accepted: &AcceptedProfile, part: Part) -> Result<(), ApiError> {
+    let begin = Instant::now();
+    loop {
+        // Other probes may not leave it a turn in time.
+        match timeout(SHOWN, cx.prober.all_deny(accepted, part)).await.unwrap_or(Some(false)) {
+            Some(true) => return Ok(()),
+            None if begin.elapsed() >= UNSEEN => return Ok(()),
+            Some(false) if begin.elapsed() >= SHOWN => {
+                return Err(ApiError::NotInForce(names::policy(&accepted.compiled.profile, part)));
+            }
+            _ => tokio::time::sleep(PAUSE).await,
         }
     }
-    Ok(())
+}
+
+/// The bindings in the cluster that deny, and no longer shall.
+fn relaxed_bindings<'a>(
+    observed: &'a ObservedPair,
+    desired: &'a Pair,
+) -> impl Iterator<Item = (&'a String, &'a Arc<ValidatingAdmissionPolicyBinding>)> {
+    let stays = |former: &str| desired.bindings().any(|binding| name(binding) == former && denies(binding));
+    observed.bindings.iter().filter(move |(former, found)| denies(found) && !stays(former))
 }
 
 async fn write_pair(
@@ -95,10 +155,7 @@ async fn relax(
     }
     let observed = cx.store.pair(profile, part);
     let in_deny = desired.staged.iter().find(|binding| denies(binding));
-    for (former, found) in observed.bindings.iter().filter(|(_, found)| denies(found)) {
-        if desired.bindings().any(|binding| name(binding) == former && denies(binding)) {
-            continue;
-        }
+    for (former, found) in relaxed_bindings(&observed, desired) {
         let staged = names::staged(former, Stage::Deny);
         if let Some(in_deny) = in_deny.filter(|_| !observed.bindings.contains_key(&staged)) {
             write_binding(cx, accepted, state, &narrowed(found, staged, in_deny), None).await?;
@@ -179,7 +236,7 @@ async fn delete_pair(cx: &Context, profile: &str, part: Part) -> Result<(), ApiE
     if observed.policy.is_some() {
         delete::policy(cx, profile, part).await?;
         cx.metrics.wrote(POLICY, "delete");
-        tracing::info!(profile, ?part, "deleted a policy that the profile no longer asks for");
+        tracing::info!(profile, ?part, "deleted a policy that the profile no longer needs");
     }
     Ok(())
 }
@@ -245,7 +302,7 @@ async fn write_binding(
     Ok(())
 }
 
-/// Whether an object that must be written was right before: its annotation has this generation, or it was confirmed.
+/// True if an object that must be written was correct before: its annotation has this generation, or it was confirmed.
 fn drifted(in_force: &InForce, accepted: &AcceptedProfile, found: Option<&ObjectMeta>) -> bool {
     let generation = accepted.generation();
     let annotation = found.and_then(|meta| meta.annotations.as_ref()?.get(names::GENERATION_ANNOTATION));
@@ -259,7 +316,7 @@ where
     if drift {
         cx.metrics.drifted(kind);
         let name = repaired.meta().name.as_deref().unwrap_or_default();
-        let note = format!("{kind} {name} was changed by someone else and restored");
+        let note = format!("{kind} {name} was changed by another client and restored");
         cx.events.repaired::<K>(&accepted.profile.metadata, repaired.meta(), &note);
     }
 }

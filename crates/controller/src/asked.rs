@@ -25,13 +25,13 @@ pub struct ObservedException {
     pub uid: String,
     /// Its `metadata.generation`.
     pub generation: i64,
-    /// What it asks for.
+    /// The request.
     pub request: Request,
-    /// What its status says.
+    /// Its reported status.
     pub reported: Reported,
 }
 
-/// What the controller says about an exception in its status.
+/// The status of an exception, as written by the controller.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reported {
     /// The conditions.
@@ -46,7 +46,7 @@ impl Reported {
         self.conditions.iter().find(|one| one.type_ == type_.to_string())
     }
 
-    /// Why it is in force, or is not; `None` if nobody has said it.
+    /// The reason why it is in effect or not; `None` if it was not reported.
     pub fn reason(&self) -> Option<ExceptionReason> {
         self.condition(ExceptionCondition::Ready)?.reason.parse().ok()
     }
@@ -80,12 +80,12 @@ impl Asked {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the watch has read its list once.
+    /// True if the watch has read its list once.
     pub fn synced(&self) -> bool {
         self.lock().synced()
     }
 
-    /// The watch has shown an exception. One that cannot be read is as if it were not there.
+    /// Handles an event of the watch. An exception that cannot be read is treated as missing.
     pub fn observe(&self, event: Event<DeserializeGuard<ToolSecurityException>>) -> Concerned {
         let event = match event {
             Event::Init => Event::Init,
@@ -120,10 +120,10 @@ impl Asked {
         concerned
     }
 
-    /// The status of an exception was written, and has this version since.
+    /// Handles the response to a write of the status.
     ///
-    /// Only what was written is taken over. The answer may have more, like an approval of which the watch has shown
-    /// nothing yet: that is a change which others must learn of, and the watch shows it.
+    /// Only the written fields are taken over. The response may contain more, such as an approval that the watch has
+    /// not received yet. Other lanes must learn of such a change, and the watch reports it.
     pub fn wrote(&self, namespace: &str, exception: &ObservedException, version: u64, reported: Reported) {
         let key = (namespace.to_owned(), exception.name.clone());
         let mut table = self.lock();
@@ -147,7 +147,7 @@ impl Asked {
         found
     }
 
-    /// Those that ask for something of a profile, by namespace.
+    /// The exceptions for a profile, by namespace.
     pub fn of_profile(&self, profile: &str) -> BTreeMap<String, Vec<Arc<ObservedException>>> {
         let mut found = BTreeMap::<String, Vec<_>>::new();
         for ((namespace, _), exception) in self.lock().iter() {
@@ -158,23 +158,23 @@ impl Asked {
         found
     }
 
-    /// The namespaces in which there are any.
+    /// The namespaces with exceptions.
     pub fn namespaces(&self) -> BTreeSet<String> {
         self.lock().iter().map(|((namespace, _), _)| namespace.clone()).collect()
     }
 
-    /// A background scan has ended: what it says of the exceptions that it looked at.
+    /// Takes over the results of a background scan.
     pub fn set_needed(&self, needed: Needed) {
         *self.needed.lock().unwrap_or_else(PoisonError::into_inner) = needed;
     }
 
-    /// Whether something that exists needs an exception; `None` if no background scan has looked at it as it is.
+    /// True if an existing object needs an exception; `None` if no background scan has evaluated its current spec.
     pub fn is_needed(&self, exception: &ObservedException) -> Option<bool> {
         let needed = self.needed.lock().unwrap_or_else(PoisonError::into_inner);
         needed.get(&exception.uid).filter(|(generation, _)| *generation == exception.generation).map(|(_, is)| *is)
     }
 
-    /// How many ask for something of a profile, by what their status says; `None` without any.
+    /// Counts of exceptions for a profile, by reported status; `None` if there are none.
     pub fn counts(&self, profile: &str) -> Option<RequestCounts> {
         let mut counts = RequestCounts::default();
         let mut any = false;

@@ -4,14 +4,14 @@ use std::{error::Error as _, future::Future, time::Duration};
 
 use kube::{core::response::Status, runtime::watcher};
 
-/// How long a request may take. Watches are not made through [`call`].
+/// Time limit of a request. Watches do not use [`call`].
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// After this time each API server evaluates a newly written policy: it reads policies and bindings about once a
 /// second.
 pub const SETTLE: Duration = Duration::from_secs(2);
-/// How long parameters stay that an API server may still read. Longer than [`SETTLE`]: a busy API server may take
-/// longer, not every profile can be probed, and parameters removed too soon deny each pod, while those that stay harm
-/// nobody.
+/// Time for which parameters are kept while an API server may still read them. It is longer than [`SETTLE`]: a busy API
+/// server may need more time, and not every profile can be probed. Parameters that are removed too early deny all pods,
+/// while parameters that remain cause no harm.
 pub const LINGER: Duration = Duration::from_secs(10);
 
 /// Why a request failed.
@@ -29,17 +29,20 @@ pub enum ApiError {
     /// A list without a version cannot be watched.
     #[error("the list has no resource version")]
     NoResourceVersion,
-    /// A namespace that was taken for one that is gone.
-    #[error("the namespace is there, and the watch has not shown it yet")]
+    /// A namespace that was treated as deleted.
+    #[error("the namespace exists, but the watch has not received it yet")]
     NamespaceNotShown,
+    /// A policy that takes over from another one is written, and does not deny yet.
+    #[error("the API server does not enforce policy {0} yet; until it does, the previous policy remains")]
+    NotInForce(String),
     /// The process ends.
-    #[error("the process ends")]
+    #[error("the process is stopping")]
     Stopped,
     /// An answer does not say when it was given.
-    #[error("the answer has no readable date")]
+    #[error("the response has no valid date")]
     NoDate,
-    /// The object that was read back is not the one that was written.
-    #[error("{kind} {name} was written and still differs: something changes it while it is being written")]
+    /// The object differs from the written object when it is read again.
+    #[error("{kind} {name} was written but still differs: another component changes it on each write")]
     Differs {
         /// Its kind.
         kind: String,
@@ -84,8 +87,8 @@ impl From<watcher::Error> for ApiError {
 }
 
 impl ApiError {
-    /// The object, or the namespace it would be in, does not exist; or the API server does not serve the API, which it says
-    /// in plain text.
+    /// The object or its namespace does not exist, or the API server does not serve the API (in that case it answers in
+    /// plain text).
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::Refused(status) if status.code == 404)
     }
@@ -110,8 +113,9 @@ impl ApiError {
         matches!(self, Self::Refused(status) if status.is_forbidden() && status.message.contains("exceeded quota"))
     }
 
-    /// The API server has read the object and rejects it. It would reject it again. A right that is missing says nothing of the
-    /// object, and an API server that has just started denies each request until it has read the roles.
+    /// The API server has read the object and rejects it, so that a retry is useless. A missing permission is not a
+    /// rejection of the object, and an API server that has just started denies all requests until it has read the
+    /// roles.
     pub fn is_refusal(&self) -> bool {
         matches!(self, Self::Refused(status) if matches!(status.code, 400 | 403 | 413 | 422) && !is_missing_right(status))
     }
@@ -127,9 +131,9 @@ impl ApiError {
     }
 }
 
-/// Whether the controller lacks a right: RBAC says so (`ForbiddenMessage` in apiserver
-/// `pkg/endpoints/handlers/responsewriters/errors.go`), or the registry of policies and bindings, whose author must be allowed
-/// to read the parameters (`authz.go` in kube-apiserver `pkg/registry/admissionregistration`).
+/// True if the controller lacks a permission: from RBAC (`ForbiddenMessage` in apiserver
+/// `pkg/endpoints/handlers/responsewriters/errors.go`), or from the registry of policies and bindings, which requires
+/// permission to read the parameters (`authz.go` in kube-apiserver `pkg/registry/admissionregistration`).
 fn is_missing_right(status: &Status) -> bool {
     let causes = status.details.as_ref().map_or(&[][..], |details| &details.causes);
     let of_parameters = causes.iter().any(|cause| {

@@ -23,18 +23,18 @@ use crate::{
     run::{Controller, Error, Running},
 };
 
-/// How often to look what is left.
+/// Polling interval for remaining objects.
 const LOOK: Duration = Duration::from_millis(500);
 
 /// Why something is left.
 #[derive(Debug, thiserror::Error)]
 pub enum CleanupError {
-    /// What there is could not be read or deleted.
+    /// An object could not be read or deleted.
     #[error("{what} could not be {verb}: {error}")]
     Api {
         /// Which kind.
         what: &'static str,
-        /// What was tried.
+        /// The failed operation.
         verb: &'static str,
         /// Why.
         error: ApiError,
@@ -43,7 +43,7 @@ pub enum CleanupError {
     #[error(transparent)]
     Controller(#[from] Error),
     /// The time is over.
-    #[error("after {} s these ToolSecurityProfiles are left: {profiles}", .limit.as_secs())]
+    #[error("ToolSecurityProfiles that still exist after {} s: {profiles}", .limit.as_secs())]
     Left {
         /// How long it took.
         limit: Duration,
@@ -51,11 +51,11 @@ pub enum CleanupError {
         profiles: String,
     },
     /// The process was told to stop.
-    #[error("stopped before all ToolSecurityProfiles were gone")]
+    #[error("stopped before all ToolSecurityProfiles were deleted")]
     Stopped,
 }
 
-/// Deletes all profiles, and returns when they are gone and with them what was generated for them.
+/// Deletes all profiles, and returns after they and their generated objects are deleted.
 pub async fn run(
     client: Client,
     options: Options,
@@ -65,7 +65,7 @@ pub async fn run(
     let (client, until) = (bounded(client), Instant::now() + limit);
     let wrong = |what, verb| move |error| CleanupError::Api { what, verb, error };
     if left(&client).await.map_err(wrong("ToolSecurityProfiles", "listed"))?.is_empty() {
-        tracing::info!("there are no ToolSecurityProfiles");
+        tracing::info!("found no ToolSecurityProfiles");
         return reports(&client).await;
     }
     let leases: Api<Lease> = Api::namespaced(client.clone(), names::OPERATOR_NAMESPACE);
@@ -106,7 +106,7 @@ pub async fn run(
     };
     replica.stop().await?;
     outcome?;
-    tracing::info!("deleted all ToolSecurityProfiles, and all that was generated for them");
+    tracing::info!("deleted all ToolSecurityProfiles and their generated objects");
     reports(&client).await
 }
 
@@ -124,7 +124,7 @@ async fn left(client: &Client) -> Result<Vec<ObjectMeta>, ApiError> {
     }
 }
 
-/// Deletes those that nobody has deleted yet. Returns all that there were.
+/// Deletes the profiles that are not being deleted yet. Returns all existing profiles.
 async fn delete(client: &Client) -> Result<Vec<ObjectMeta>, ApiError> {
     let api: Api<ToolSecurityProfile> = Api::all(client.clone());
     let profiles = left(client).await?;
@@ -141,7 +141,7 @@ fn describe(profile: &ObjectMeta) -> String {
     format!("{} (finalizers: {finalizers})", profile.name.as_deref().unwrap_or_default())
 }
 
-/// Deletes what the background scan reported, which nobody keeps up to date any more.
+/// Deletes the reports of the background scan, which are no longer updated.
 async fn reports(client: &Client) -> Result<(), CleanupError> {
     let wrong = |verb| move |error| CleanupError::Api { what: "ToolSecurityReports", verb, error };
     let all: Api<PartialObjectMeta<ToolSecurityReport>> = Api::all(client.clone());

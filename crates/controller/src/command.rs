@@ -1,4 +1,4 @@
-//! The command line: the controller, and what runs before an uninstallation and after an installation.
+//! The command line: the controller, and the commands for uninstallation and verification.
 
 use std::{ffi::OsString, process::ExitCode, time::Duration};
 
@@ -14,7 +14,7 @@ use crate::{
     verify::{self, VerifyError},
 };
 
-/// Keeps what the API server enforces equal to what the profiles say.
+/// Enforce ToolSecurityProfiles through admission policies of the API server
 #[derive(Debug, Parser)]
 #[command(name = "palisade-controller", version)]
 struct Args {
@@ -28,25 +28,26 @@ struct Args {
     traces: TraceOptions,
 }
 
-/// What ends by itself.
+/// Commands that terminate.
 #[derive(Clone, Copy, Debug, Subcommand)]
 enum Task {
-    /// Delete all profiles, and wait until nothing of them is left, before Palisade is uninstalled. Where no controller
-    /// runs, this is one meanwhile.
+    /// Delete all profiles before an uninstallation
+    ///
+    /// Waits until all generated objects are removed. If no controller is running, this command acts as the controller.
     Cleanup {
-        /// After this time it fails, and says what is left.
+        /// Time limit. After it, the command fails and lists the remaining profiles.
         #[arg(long, default_value = "4m", value_parser = time)]
         timeout: Duration,
     },
-    /// Check that a controller leads, and that each profile is Ready.
+    /// Check that there is a leader and that all profiles are Ready
     Verify {
-        /// How long that may take.
+        /// Time limit.
         #[arg(long, default_value = "1m", value_parser = time)]
         timeout: Duration,
     },
 }
 
-/// Why the process failed.
+/// Error of the process.
 #[derive(Debug, thiserror::Error)]
 enum Error {
     #[error(transparent)]
@@ -57,7 +58,7 @@ enum Error {
     Verify(#[from] VerifyError),
 }
 
-/// Runs what the arguments say, of which the first is the name of the program.
+/// Runs the program with arguments; the first one is the name of the program.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let Args { task, options, log, traces } = Args::parse_from(arguments);
     if let Err(mistake) = options.election() {

@@ -1,4 +1,4 @@
-//! Whether the cluster has what is desired.
+//! Comparison of the cluster with the desired objects.
 
 use k8s_openapi::{
     api::admissionregistration::v1::{ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding},
@@ -10,36 +10,39 @@ use serde_json::Value as Json;
 
 use crate::{accepted::AcceptedProfile, store::Store};
 
-/// Whether policies and bindings are in the cluster as they were compiled, and no others.
+/// True if the cluster has exactly the compiled policies and bindings.
 pub fn is_bundle(store: &Store, profile: &str, accepted: &AcceptedProfile) -> bool {
-    Part::ALL.into_iter().all(|part| {
-        let found = store.pair(profile, part);
-        match accepted.compiled.bundle.part(part) {
-            Some(pair) => {
-                let is_there = |binding: &ValidatingAdmissionPolicyBinding| {
-                    let name = binding.metadata.name.as_deref().unwrap_or_default();
-                    found.bindings.get(name).is_some_and(|found| is_binding(binding, found))
-                };
-                found.policy.as_ref().is_some_and(|found| is_policy(&pair.policy, found))
-                    && found.bindings.len() == pair.bindings().count()
-                    && pair.bindings().all(is_there)
-            }
-            None => found.metadata().next().is_none(),
-        }
-    })
+    Part::ALL.into_iter().all(|part| is_part(store, profile, accepted, part))
 }
 
-/// Whether a policy is as it is desired.
+/// The same of one part.
+pub fn is_part(store: &Store, profile: &str, accepted: &AcceptedProfile, part: Part) -> bool {
+    let found = store.pair(profile, part);
+    match accepted.compiled.bundle.part(part) {
+        Some(pair) => {
+            let is_there = |binding: &ValidatingAdmissionPolicyBinding| {
+                let name = binding.metadata.name.as_deref().unwrap_or_default();
+                found.bindings.get(name).is_some_and(|found| is_binding(binding, found))
+            };
+            found.policy.as_ref().is_some_and(|found| is_policy(&pair.policy, found))
+                && found.bindings.len() == pair.bindings().count()
+                && pair.bindings().all(is_there)
+        }
+        None => found.metadata().next().is_none(),
+    }
+}
+
+/// True if a policy has its desired state.
 pub fn is_policy(desired: &ValidatingAdmissionPolicy, found: &ValidatingAdmissionPolicy) -> bool {
     same_meta(&desired.metadata, &found.metadata) && same_spec(&desired.spec, &found.spec)
 }
 
-/// Whether a binding is as it is desired.
+/// True if a binding has its desired state.
 pub fn is_binding(desired: &ValidatingAdmissionPolicyBinding, found: &ValidatingAdmissionPolicyBinding) -> bool {
     same_meta(&desired.metadata, &found.metadata) && same_spec(&desired.spec, &found.spec)
 }
 
-/// Whether the metadata has everything desired. More does no harm.
+/// True if the metadata has all desired entries. Additional entries cause no harm.
 pub fn same_meta(desired: &ObjectMeta, found: &ObjectMeta) -> bool {
     let has = |desired: &Option<_>, found: &Option<std::collections::BTreeMap<String, String>>| {
         let found = found.as_ref();
@@ -52,7 +55,8 @@ pub fn same_meta(desired: &ObjectMeta, found: &ObjectMeta) -> bool {
         && desired.owner_references.iter().flatten().all(|owner| owners.contains(owner))
 }
 
-/// Whether two specs mean the same. The API server treats absent and empty alike in policies and bindings.
+/// True if two specs have the same meaning. The API server treats unset and empty fields of policies and bindings
+/// alike.
 pub fn same_spec<T: Serialize>(desired: &T, found: &T) -> bool {
     match (serde_json::to_value(desired), serde_json::to_value(found)) {
         (Ok(desired), Ok(found)) => normal(desired) == normal(found),

@@ -16,18 +16,17 @@ use crate::{
     store::ObservedProfile,
 };
 
-/// What this stage remembers of a profile.
+/// State of this stage for a profile.
 #[derive(Debug, Default)]
 pub struct CompileState {
-    /// The verdict on a generation, and whether that has a fast path: an annotation says so, which is part of no
-    /// generation.
+    /// The verdict on a generation and its fast path. The annotation for the fast path does not change the generation.
     verdict: Option<((i64, Option<bool>), Verdict)>,
-    /// When it is to be found anew, because a bug or the system is to blame and not the profile.
+    /// Time of the next attempt, if a bug or the system caused the failure and not the profile.
     again: Option<Instant>,
 }
 
 impl CompileState {
-    /// How long until the verdict is to be found anew, if it is.
+    /// Time until the next attempt, if there is one.
     pub fn again_in(&self) -> Option<Duration> {
         self.again.map(|again| again.saturating_duration_since(Instant::now()))
     }
@@ -38,7 +37,7 @@ impl CompileState {
 pub struct Compiler {
     /// How many at the same time: each takes a processor.
     turns: Semaphore,
-    /// Whether their policies have a fast path.
+    /// True if their policies have a fast path.
     fast_path: bool,
 }
 
@@ -51,7 +50,7 @@ impl Compiler {
 
 type Check = fn(Arc<ToolSecurityProfile>, Options) -> Result<AcceptedProfile, Rejection>;
 
-/// How long a verdict holds that says nothing about the profile.
+/// Validity period of a failure that is not caused by the profile.
 const AGAIN: Duration = Duration::from_mins(1);
 
 /// Compiles and checks the profile, once for each generation. A profile that makes that panic is not accepted.
@@ -98,8 +97,8 @@ fn compile_and_check(profile: Arc<ToolSecurityProfile>, options: Options) -> Res
     Ok(AcceptedProfile { profile, compiled })
 }
 
-/// A check takes up to some tenths of a second of a processor. Whatever a profile makes of it, other profiles and the
-/// process go on.
+/// Runs on a separate thread, because a check uses a CPU for up to some tenths of a second. Other profiles and the
+/// process are not affected by its failures.
 async fn on_own_thread(
     compiler: &Compiler,
     profile: Arc<ToolSecurityProfile>,

@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 
 use palisade_api::{
-    Stage, ToolSecurityProfileStatus,
+    Enforcement, Stage, ToolSecurityProfileStatus,
     conditions::{ConditionType, Reason},
     names,
 };
@@ -26,7 +26,7 @@ fn reported(observed: &ObservedProfile, type_: ConditionType) -> Option<&str> {
     (condition.observed_generation == observed.meta.generation).then_some(condition.status.as_str())
 }
 
-/// Whether the profile is accepted.
+/// The condition Accepted.
 pub fn accepted(verdict: &Verdict) -> Condition {
     match verdict {
         Ok(accepted) => {
@@ -74,17 +74,17 @@ pub fn pending(summary: &Summary) -> Condition {
 
 /// Nothing of a new generation was written: the API server gave no verdict on it.
 pub fn not_tried(error: &impl std::fmt::Display) -> Condition {
-    let message = format!("the API server gave no verdict on the policies and bindings: {error}");
+    let message = format!("the API server did not validate the policies and bindings: {error}");
     Condition::new(ConditionType::Programmed, ConditionStatus::False, Reason::ApplyFailed, message)
 }
 
-/// Whether policies and bindings are in the API server. `error` is why they could not be written.
+/// The condition Programmed. `error` is the reason why policies or bindings could not be written.
 pub fn programmed(verdict: &Verdict, error: Option<&str>, summary: &Summary, accepted: &AcceptedProfile) -> Condition {
     let condition = |status, reason, message| Condition::new(ConditionType::Programmed, status, reason, message);
     let wrong = error.map(|error| format!("the policies and bindings could not be written: {error}"));
     match (verdict, wrong) {
         (Err(_), wrong) => {
-            let mut message = format!("the spec of generation {} stays in force", accepted.generation());
+            let mut message = format!("the spec of generation {} stays in effect", accepted.generation());
             if let Some(wrong) = wrong {
                 let _ = write!(message, "; {wrong}");
             }
@@ -112,15 +112,15 @@ pub fn with_missing(mut enforced: Condition, summary: &Summary) -> Condition {
         let namespaces = counted(summary.missing, "namespace");
         let _ = write!(
             enforced.message,
-            "; {namespaces} without parameters (status.failedNamespaces) not included: the stage Deny denies new pods there, \
-             and what parameters decide is not judged when an existing pod is updated"
+            "; except {namespaces} without parameters (status.failedNamespaces): there, the stage Deny denies new \
+             pods, and updates of existing pods are not evaluated by checks with parameters"
         );
     }
     enforced
 }
 
-/// The message of Enforced with the stages of the namespaces that it is about: in which it holds, and how much the scan
-/// found that Deny would deny.
+/// Adds the stages of the namespaces to the message of Enforced, and the number of objects that the stage Deny would
+/// deny according to the scan.
 pub fn with_stages(mut enforced: Condition, observed: &ObservedProfile, by_stage: [usize; 3]) -> Condition {
     let Ok(profile) = &observed.profile else { return enforced };
     let by_label = !profile.spec.enforcement.namespace_stages.is_uniform();
@@ -132,15 +132,52 @@ pub fn with_stages(mut enforced: Condition, observed: &ObservedProfile, by_stage
             enforced.message
         );
     }
+    // Those whose stage is Deny have an answer of their own (`with_checks`).
+    let own = profile.spec.enforcement.checks.values().next().copied().filter(|stage| *stage != Stage::Deny);
+    let is_staged = matches!(enforced.reason, Reason::ProbesPassed | Reason::StageWarn | Reason::StageAudit);
+    if let Some(stage) = own.filter(|_| is_staged) {
+        // What violates other checks, too, gets the answer of the strictest.
+        let only = if enforced.status == ConditionStatus::True { "only " } else { "" };
+        let (ids, consequence) = (own_stage(&profile.spec.enforcement), stage.consequence());
+        let _ = write!(enforced.message, "; an object that violates {only}{ids} {consequence}");
+    }
     let scan = profile.status.as_ref().and_then(|status| status.scan.as_ref()).filter(|scan| scan.workloads > 0);
     let would_deny = matches!(enforced.reason, Reason::StageWarn | Reason::StageAudit);
     if let Some(scan) = scan.filter(|_| would_deny) {
         let number = |count: i64| usize::try_from(count).unwrap_or_default();
         let (workloads, namespaces) =
             (counted(number(scan.workloads), "workload"), counted(number(scan.namespaces), "namespace"));
-        let _ = write!(enforced.message, "; the stage Deny would deny the pods of {workloads} in {namespaces}");
+        let _ = match own {
+            None => write!(enforced.message, "; the stage Deny would deny the pods of {workloads} in {namespaces}"),
+            // It would not deny all of them.
+            Some(_) => write!(enforced.message, "; {workloads} in {namespaces} violate the profile"),
+        };
     }
     enforced
+}
+
+/// The checks with a separate stage, for a message.
+pub fn own_stage(enforcement: &Enforcement) -> String {
+    let ids: Vec<_> = enforcement.checks.keys().map(String::as_str).collect();
+    format!("{} {}", if ids.len() == 1 { "check" } else { "checks" }, ids.join(", "))
+}
+
+/// The message of Enforced of a profile that is not in Deny, with the API servers that deny what violates its checks that are;
+/// `None` while no probe has shown any.
+pub fn with_checks(mut enforced: Condition, servers: Option<String>, accepted: &AcceptedProfile) -> Condition {
+    let ids = own_stage(&accepted.compiled.enforcement);
+    let _ = match servers {
+        Some(servers) => write!(enforced.message, "; {servers} denies violations of {ids}"),
+        None => write!(enforced.message, "; no probe has confirmed yet that violations of {ids} are denied"),
+    };
+    enforced
+}
+
+/// True if a profile that is not in Deny has checks that are, which probes can show.
+pub fn probes_checks(enforced: &Condition, accepted: &AcceptedProfile) -> bool {
+    matches!(enforced.reason, Reason::StageWarn | Reason::StageAudit)
+        && accepted.compiled.checks_stage() == Some(Stage::Deny)
+        && accepted.compiled.probes.violating_checks.is_some()
 }
 
 /// The condition Enforced of a profile that needs no probe; `None` if it needs one.
@@ -148,7 +185,7 @@ pub fn without_probe(verdict: &Verdict, programmed: &Condition, accepted: &Accep
     let condition =
         |reason, message: &str| Condition::new(ConditionType::Enforced, ConditionStatus::False, reason, message);
     if verdict.is_err() {
-        return Some(not_programmed("an earlier generation of the profile is in force"));
+        return Some(not_programmed("an earlier generation of the profile is in effect"));
     }
     if programmed.status != ConditionStatus::True {
         return Some(not_programmed("the profile is not programmed"));
@@ -162,11 +199,11 @@ pub fn without_probe(verdict: &Verdict, programmed: &Condition, accepted: &Accep
         }
     }
     let restricts = accepted.compiled.probes.violating.is_some();
-    (!restricts).then(|| condition(Reason::NothingRestricted, "the profile restricts nothing"))
+    (!restricts).then(|| condition(Reason::NothingRestricted, "the profile has no restrictions"))
 }
 
-/// The condition Enforced before the first answer: false, unless the status already says that this generation is
-/// enforced and this process has written nothing. A restart must not raise an alarm.
+/// The condition Enforced before the first answer of a probe: false, unless the status already reports this generation
+/// as enforced and this process has written no objects. A restart must not raise an alarm.
 pub fn unless_known(observed: &ObservedProfile, wrote: bool) -> Option<Condition> {
     let known = reported(observed, ConditionType::Enforced) == Some("True") && !wrote;
     (!known).then(|| not_programmed("no probe of this generation has passed yet"))
@@ -200,7 +237,7 @@ mod tests {
         let programmed =
             Condition::new(ConditionType::Programmed, ConditionStatus::True, Reason::Programmed, String::new());
         let probed = || {
-            let text = "the API server denies objects that violate the profile";
+            let text = "the API server denies pods that violate the profile";
             Condition::new(ConditionType::Enforced, ConditionStatus::True, Reason::ProbesPassed, text.to_owned())
         };
         let enforced = without_probe(&Ok(Arc::clone(&accepted)), &programmed, &accepted).unwrap_or_else(probed);
@@ -217,22 +254,22 @@ mod tests {
                 NamespaceStages::Uniform,
                 [20, 0, 0],
                 ConditionStatus::True,
-                "the API server denies objects that violate the profile",
+                "the API server denies pods that violate the profile",
             ),
             (
                 Stage::Warn,
                 NamespaceStages::Uniform,
                 [0, 20, 0],
                 ConditionStatus::False,
-                "the stage is Warn: an object that violates the profile is admitted with a warning, and noted in the \
-                 audit log; the stage Deny would deny the pods of 12 workloads in 3 namespaces",
+                "the stage is Warn: an object that violates the profile is admitted with a warning and audited; the \
+                 stage Deny would deny the pods of 12 workloads in 3 namespaces",
             ),
             (
                 Stage::Audit,
                 NamespaceStages::Uniform,
                 [0, 0, 20],
                 ConditionStatus::False,
-                "the stage is Audit: an object that violates the profile is admitted, and noted in the audit log; the \
+                "the stage is Audit: an object that violates the profile is admitted and audited; the \
                  stage Deny would deny the pods of 12 workloads in 3 namespaces",
             ),
             (
@@ -240,7 +277,7 @@ mod tests {
                 NamespaceStages::ByLabel,
                 [0, 1, 19],
                 ConditionStatus::True,
-                "in the stage Deny (0 namespaces), the API server denies objects that violate the profile; in Warn (1) and \
+                "in the stage Deny (0 namespaces), the API server denies pods that violate the profile; in Warn (1) and \
                  Audit (19), violations are admitted",
             ),
             (
@@ -248,7 +285,7 @@ mod tests {
                 NamespaceStages::ByLabel,
                 [18, 0, 2],
                 ConditionStatus::True,
-                "in the stage Deny (18 namespaces), the API server denies objects that violate the profile; in Warn (0) and \
+                "in the stage Deny (18 namespaces), the API server denies pods that violate the profile; in Warn (0) and \
                  Audit (2), violations are admitted",
             ),
         ] {
@@ -257,5 +294,48 @@ mod tests {
         }
         let unscanned = enforced(&profile(Stage::Audit, NamespaceStages::Uniform, None), [0, 0, 20]);
         assert!(!unscanned.message.contains("den"), "{}", unscanned.message);
+    }
+
+    /// Checks with a stage of their own: what Enforced says of them at each stage of the profile.
+    #[test]
+    fn enforced_says_what_becomes_of_checks_with_a_stage_of_their_own() {
+        let with = |stage, own: Stage| {
+            let mut observed = profile(stage, NamespaceStages::Uniform, None);
+            let mut changed = observed.profile.as_deref().expect("a profile").clone();
+            changed.spec.enforcement.checks = ["privileged", "hostPorts"].map(|id| (id.to_owned(), own)).into();
+            observed.profile = Ok(Arc::new(changed));
+            observed
+        };
+        let denied = "the API server denies pods that violate the profile";
+        let noted = "is admitted and audited";
+        for (stage, own, message) in [
+            (Stage::Deny, Stage::Deny, denied.to_owned()),
+            (
+                Stage::Deny,
+                Stage::Audit,
+                format!("{denied}; an object that violates only checks hostPorts, privileged {noted}"),
+            ),
+            (
+                Stage::Audit,
+                Stage::Warn,
+                format!(
+                    "the stage is Audit: an object that violates the profile {noted}; an object that violates checks hostPorts, \
+                 privileged is admitted with a warning and audited"
+                ),
+            ),
+        ] {
+            assert_eq!(enforced(&with(stage, own), [0, 0, 20]).message, message, "{stage} {own}");
+        }
+        let observed = with(Stage::Audit, Stage::Deny);
+        let profile = Arc::clone(observed.profile.as_ref().expect("a profile"));
+        let compiled =
+            palisade_gate::check(palisade_compiler::compile(&profile).expect("it compiles")).expect("checked");
+        let accepted = Arc::new(AcceptedProfile { profile, compiled });
+        let unprobed = || enforced(&observed, [0, 0, 20]);
+        assert!(probes_checks(&unprobed(), &accepted));
+        let asked = with_checks(unprobed(), None, &accepted);
+        assert_eq!(asked.status, ConditionStatus::False);
+        let end = "; no probe has confirmed yet that violations of checks hostPorts, privileged are denied";
+        assert!(asked.message.ends_with(end), "{}", asked.message);
     }
 }

@@ -1,4 +1,4 @@
-//! What every stage may use.
+//! Shared resources of all stages.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ use crate::{
 
 /// How much text of pages is in memory as objects at the same time, in KiB. As objects it takes several times as much.
 pub const ROOM: u32 = 8 << 10;
-/// How many plans of all namespaces are made at the same time.
+/// Number of concurrent plans of all namespaces.
 const PLANS: usize = 2;
 
 /// How the API server is reached.
@@ -32,11 +32,11 @@ const PLANS: usize = 2;
 pub struct Access {
     /// To the configured address.
     pub client: Client,
-    /// The configuration for clients of other addresses, so that each API server can be probed by itself. Without it,
-    /// only the configured address is probed.
+    /// The configuration for clients of other addresses, for probing each API server separately. Without it, only the
+    /// configured address is probed.
     pub config: Option<Config>,
-    /// Whether all but the election is done on connections of its own, made by `config`, which end with the leadership.
-    /// Else they are those of `client`.
+    /// True if all requests except the election use separate connections, created from `config`, which end with the
+    /// leadership. Otherwise they use those of `client`.
     pub own_connections: bool,
 }
 
@@ -53,11 +53,11 @@ impl From<Client> for Access {
     }
 }
 
-/// What every stage may use.
+/// Shared resources of all stages.
 pub struct Context {
     /// To the API server. It changes something only while this replica leads.
     pub client: Client,
-    /// Whether this replica leads.
+    /// The leadership of this replica.
     pub leadership: Arc<Leadership>,
     /// The controller's copy of the cluster.
     pub store: Arc<Store>,
@@ -67,23 +67,23 @@ pub struct Context {
     pub queue: Arc<Queue>,
     /// The queues of all lanes.
     pub queues: Queues,
-    /// What the lanes of a profile share.
+    /// Shared state of the lanes of each profile.
     pub states: States,
     /// Parameters to write and to delete.
     pub jobs: JobQueue,
     /// Compiles and checks profiles, a few at the same time.
     pub compiler: Compiler,
-    /// Bounds how many plans of all namespaces are made at the same time.
+    /// Limits the number of concurrent plans of all namespaces.
     pub plans: Semaphore,
     /// Bounds how many pods and workloads are in memory at the same time, in KiB of their text.
     pub pages: Arc<Semaphore>,
-    /// Probes whether profiles are in force.
+    /// Probes whether profiles are in effect.
     pub prober: Arc<Prober>,
     /// Registers the webhook.
     pub registration: Arc<Registration>,
     /// Takes events to send.
     pub events: Events,
-    /// Whether the background scan is on.
+    /// True if the background scan is on.
     pub scans: bool,
     /// Counts.
     pub metrics: Arc<Metrics>,
@@ -94,10 +94,11 @@ pub struct Context {
 }
 
 impl Context {
-    /// The context of a controller that has read nothing yet.
+    /// The context of a controller before its first read.
     ///
     /// # Errors
-    /// No client can be made of the configuration.
+    ///
+    /// If no client can be created from the configuration.
     pub fn new(access: Access, options: &Options, supervisor: Supervisor) -> kube::Result<Self> {
         let Access { client, config, own_connections } = access;
         let leadership = Arc::new(Leadership::new(options.leader_elect));

@@ -1,4 +1,4 @@
-//! Writes an object until the cluster has what is desired, and nothing else.
+//! Writes an object until the cluster has its desired state.
 
 use std::fmt::Debug;
 
@@ -31,11 +31,12 @@ impl Verb {
     }
 }
 
-/// Writes an object until the cluster has what is desired, without what others have added to its spec: a foreign match
-/// condition could turn a policy off. `observed` is the object as a watch has shown it, if it is there.
+/// Writes an object until the cluster has its desired state. Additions of other clients to its spec are removed: a
+/// foreign match condition could disable a policy. `observed` is the object from a watch, if it exists.
 ///
 /// # Errors
-/// Also if the object does not become equal: then something changes it on each write.
+///
+/// Also if the object still differs, because another component changes it on each write.
 pub async fn converge<K>(
     api: &Api<K>,
     desired: &K,
@@ -64,7 +65,7 @@ where
     }
 }
 
-/// Whether to ask only.
+/// Write, or dry run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dry {
     /// A dry run: nothing is stored.
@@ -73,15 +74,17 @@ pub enum Dry {
     No,
 }
 
-/// Sends one request: server-side apply for an object that is not there, or else a merge patch with what differs.
+/// Sends one request: server-side apply for a new object, and a merge patch with the differences for an existing
+/// object.
 ///
-/// Not server-side apply for both. It leaves what another manager owns besides: elements of maps, of keyed lists and of
-/// sets. Then a policy takes two writes, for each of which the API server compiles all expressions; and a binding whose
-/// action somebody had edited could not get another, because sets are joined to what the API server rejects (`Deny` beside
-/// `Warn`).
+/// Server-side apply is not used for both, because it keeps additions of other managers: elements of maps, of keyed
+/// lists and of sets. A policy would need two writes, for each of which the API server compiles all expressions. A
+/// binding whose action was edited could not be restored, because sets are merged to values that the API server rejects
+/// (`Deny` beside `Warn`).
 ///
 /// # Errors
-/// As of any request.
+///
+/// Those of any request.
 pub async fn send<K>(
     api: &Api<K>,
     desired: &K,
@@ -124,8 +127,8 @@ where
     if same(&applied) { Ok(applied) } else { Err(ApiError::Differs { kind: K::kind(&()).into_owned(), name }) }
 }
 
-/// The merge patch that makes the content what is desired: all but metadata and status. In the metadata, labels,
-/// annotations and owners of others stay: they change no verdict.
+/// The merge patch from the current content to the desired content: all fields except metadata and status. Labels,
+/// annotations and owners of other clients are kept: they do not affect verdicts.
 fn change<K: Resource + Serialize>(desired: &K, found: &K) -> serde_json::Result<Json> {
     let meta = desired.meta();
     let mut metadata = Map::new();
@@ -146,7 +149,7 @@ fn change<K: Resource + Serialize>(desired: &K, found: &K) -> serde_json::Result
     Ok(patch)
 }
 
-/// What an object says besides which it is and what was observed of it.
+/// The content of an object without its identity and its observed state.
 fn content<K: Serialize>(of: &K) -> serde_json::Result<Json> {
     let mut content = serde_json::to_value(of)?;
     if let Json::Object(fields) = &mut content {

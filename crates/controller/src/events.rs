@@ -1,5 +1,5 @@
-//! Kubernetes events. A task of its own sends them, so no other work waits for them. When too many come at once it
-//! drops some, because the status or the parameters have the same information.
+//! Kubernetes events. A separate task sends them, so no other work waits for them. Under load it drops events, because
+//! the status and the parameters contain the same information.
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{
@@ -92,7 +92,7 @@ impl Events {
             secondary,
         };
         if self.sender.try_send(Message { event, regarding }).is_err() {
-            tracing::debug!(reason, "too many events: dropped one");
+            tracing::debug!(reason, "dropped an event: too many events");
         }
     }
 }

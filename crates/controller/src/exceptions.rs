@@ -1,7 +1,7 @@
-//! The lane of exceptions that tenants ask for: says in the conditions of each how it stands, and has the parameters of its
-//! namespace written anew when one ends. It works on a namespace at a time, and never writes an approval.
+//! The lane of exception requests: writes their conditions, and triggers an update of the parameters of a namespace
+//! when an exception expires. It processes one namespace at a time, and never writes an approval.
 //!
-//! What holds is decided where parameters are computed (`Compiled::params`); this lane only says it.
+//! The effect of an exception is decided where parameters are computed (`Compiled::params`); this lane only reports it.
 
 use std::{sync::Arc, time::Duration};
 
@@ -38,7 +38,7 @@ const AGAIN: Duration = Duration::from_secs(10);
 /// The longest message, in characters.
 const LONGEST: usize = 1000;
 
-/// What this lane does with a namespace.
+/// Processes a namespace.
 pub fn work(cx: Arc<Context>, namespace: String) -> BoxFuture<'static, Next> {
     async move { report_all(&cx, &namespace).await }.boxed()
 }
@@ -91,7 +91,7 @@ async fn report_all(cx: &Context, namespace: &str) -> Next {
     later.next()
 }
 
-/// How an exception stands, as the reason of `Ready`; `None` if that is not known yet.
+/// The reason of the condition `Ready` of an exception; `None` if it is not known yet.
 fn standing(
     cx: &Context,
     namespace: &str,
@@ -100,7 +100,7 @@ fn standing(
 ) -> Option<(ExceptionReason, String)> {
     let (profile, request) = (&exception.request.profile, &exception.request);
     if cx.store.profile(profile).is_none() {
-        return Some((ExceptionReason::ProfileNotFound, format!("there is no ToolSecurityProfile {profile}")));
+        return Some((ExceptionReason::ProfileNotFound, format!("ToolSecurityProfile {profile} does not exist")));
     }
     let target: Arc<AcceptedProfile> = cx.states.get(profile)?.tenancy().target.clone()?;
     let (found, observed) = cx.store.tenant(profile, namespace);
@@ -121,27 +121,27 @@ fn standing(
     }
     if !Exceptions::has_room(request, &desired) {
         let message = format!(
-            "there are too many: exceptions hold for at most {MAX_WORKLOADS} workloads of a namespace, and \
-             {MAX_CONTAINERS} for single containers"
+            "too many exceptions in the namespace: at most {MAX_WORKLOADS} workloads and {MAX_CONTAINERS} single \
+             containers can have exceptions"
         );
         return Some((ExceptionReason::TooMany, message));
     }
     let written = observed.as_ref().and_then(|observed| observed.spec.as_ref());
     if !written.is_some_and(|spec| Exceptions::has(request, &spec.get())) {
-        let message = "it is approved; the parameters of the namespace do not have it yet";
+        let message = "approved, but not yet written into the parameters of the namespace";
         return Some((ExceptionReason::Pending, message.to_owned()));
     }
     Some((reason, message))
 }
 
-/// What the background scan says of an exception.
+/// Result of the background scan for an exception.
 #[derive(Clone, Copy, Debug)]
 enum Need {
     /// It is off.
     NobodyLooks,
-    /// It has yet to look. What was reported before holds until then.
+    /// There is no result yet. The reported condition is kept until then.
     Unknown,
-    /// Whether something that exists needs the exception.
+    /// True if an existing object needs the exception.
     Known(bool),
 }
 
@@ -185,14 +185,14 @@ fn conditions(
             Some(condition(ExceptionCondition::InUse, true, ExceptionReason::ExemptsObjects, String::new()))
         }
         Need::Known(false) => {
-            let message = "nothing that exists would violate the profile without it; if that stays so, delete it";
+            let message = "no existing object would violate the profile without it; delete it if that does not change";
             Some(condition(ExceptionCondition::InUse, false, ExceptionReason::ExemptsNothing, message.to_owned()))
         }
     });
     all
 }
 
-/// Says once that an exception has ended: from then on what it was for may be denied.
+/// Announces once that an exception has expired, because its objects may be denied from now on.
 fn announce_end(cx: &Context, namespace: &str, exception: &ObservedException) {
     let meta = ObjectMeta {
         name: Some(exception.name.clone()),
@@ -201,11 +201,11 @@ fn announce_end(cx: &Context, namespace: &str, exception: &ObservedException) {
         ..ObjectMeta::default()
     };
     let (checks, profile) = (exception.request.checks.join(", "), &exception.request.profile);
-    let note = format!("its time is over: what is created from now on is judged by {checks} of profile {profile}");
+    let note = format!("the exception has expired: new objects are evaluated by {checks} of profile {profile}");
     cx.events.exception_ended(&meta, &note);
 }
 
-/// Writes the conditions, and nothing else.
+/// Writes the conditions only.
 async fn write(
     cx: &Context,
     namespace: &str,
@@ -287,7 +287,8 @@ mod tests {
         assert_eq!(next(&of, ExceptionReason::InForce, Need::Unknown, 10).len(), 3);
     }
 
-    /// The statuses that tests/kstatus judges with the libraries of Argo CD and Flux. `UPDATE_GOLDEN=1` writes them anew.
+    /// The statuses that tests/kstatus evaluates with the libraries of Argo CD and Flux. `UPDATE_GOLDEN=1` writes them
+    /// again.
     #[test]
     fn the_statuses_of_exceptions_for_other_tools_are_up_to_date() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/kstatus/exceptions.json");

@@ -1,11 +1,11 @@
-//! What keeps a former leader from writing.
+//! Fences that prevent writes by a former leader.
 //!
-//! The lanes begin nothing unless this replica leads. What they have begun passes two fences, which are for a process
-//! that was paused in the middle of its work: when it wakes up, the time is over up to which the Lease surely holds.
+//! The lanes start work only while this replica is the leader. Their requests pass two fences, for a process that was
+//! paused during its work: when it resumes, the time in which it certainly holds the Lease is over.
 //!
-//! 1. A request that changes something enters the client only until that time.
-//! 2. A connection sends bytes only until that time: a request that had entered waits in it, for a moment or for long.
-//!    Of a replica that led, all connections end then, also those that read; its process ends as well.
+//! 1. A request with a change enters the client only before the end of that time.
+//! 2. A connection sends bytes only before the end of that time, because a request may wait in it after it has entered.
+//!    All connections of a former leader are then closed, including those for reads, and its process ends.
 
 use std::{
     pin::Pin,
@@ -27,26 +27,27 @@ use palisade_process::lists::Pages;
 use tokio::time::Instant;
 use tower::Service;
 
-/// Whether this replica leads.
+/// The leadership of this replica.
 #[derive(Debug)]
 pub struct Leadership {
     begun: Instant,
-    /// Until when it surely leads, in milliseconds since `begun`. 0 before it leads; `u64::MAX` without an election.
+    /// End of the time in which it is certainly the leader, in milliseconds since `begun`. 0 before it leads;
+    /// `u64::MAX` without an election.
     until: AtomicU64,
 }
 
 impl Leadership {
-    /// Of a replica that is the only one, or else has to be elected.
+    /// The leadership of a single replica, or of a replica that must be elected.
     pub fn new(elected: bool) -> Self {
         Self { begun: Instant::now(), until: AtomicU64::new(if elected { 0 } else { u64::MAX }) }
     }
 
-    /// Whether it leads now.
+    /// True if it leads now.
     pub fn leads(&self) -> bool {
         self.now() < self.until.load(Ordering::Acquire)
     }
 
-    /// Whether it led, and leads no longer.
+    /// True if it led, and leads no longer.
     pub fn lapsed(&self) -> bool {
         let until = self.until.load(Ordering::Acquire);
         until > 0 && self.now() >= until
@@ -68,12 +69,13 @@ impl Leadership {
     }
 }
 
-/// A client that changes something only while this replica leads, and whose lists come in pages that fit into memory. Dry
-/// runs change nothing. With a configuration it has
-/// connections of its own, which end with the leadership; else it uses those of `client`.
+/// A client that makes changes only while this replica is the leader, and that pages its lists to limit memory. Dry
+/// runs are not changes. With a configuration, it has separate connections that end with the leadership; otherwise it
+/// uses those of `client`.
 ///
 /// # Errors
-/// No client can be made of the configuration.
+///
+/// If no client can be created from the configuration.
 pub fn fenced(client: Client, config: Option<&Config>, leadership: &Arc<Leadership>) -> kube::Result<Client> {
     let fence = Fence::new(client, config, leadership)?;
     let namespace = fence.client.default_namespace().to_owned();
@@ -101,7 +103,7 @@ impl Fence {
 
 /// A request was not sent.
 #[derive(Debug, thiserror::Error)]
-#[error("not sent: this replica does not lead, and only the leader changes anything")]
+#[error("not sent: this replica is not the leader, and only the leader makes changes")]
 pub struct NotLeading;
 
 fn changes(request: &Request<Body>) -> bool {

@@ -31,7 +31,7 @@ pub async fn add(cx: &Context, observed: &ObservedProfile) -> Result<(), ApiErro
     call(api.patch(&name, &apply, &Patch::Apply(&patch))).await.map(drop)
 }
 
-/// Whether our finalizer is on the profile.
+/// True if our finalizer is on the profile.
 pub fn is_present(observed: &ObservedProfile) -> bool {
     observed.meta.finalizers.iter().flatten().any(|finalizer| finalizer == names::FINALIZER)
 }

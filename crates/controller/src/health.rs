@@ -15,7 +15,7 @@ use crate::{metrics::Metrics, store::Store};
 /// A lane that makes no progress for this long is stuck.
 const DEAD: Duration = Duration::from_mins(1);
 
-/// When a lane made progress last.
+/// Time of the last progress of a lane.
 #[derive(Debug)]
 pub struct Heartbeat {
     start: Instant,
@@ -44,7 +44,7 @@ impl Heartbeat {
 pub struct Health {
     /// Of the lanes.
     pub heartbeats: Vec<Arc<Heartbeat>>,
-    /// Whether it is complete.
+    /// The store, which must be complete.
     pub store: Arc<Store>,
     /// Counts.
     pub metrics: Arc<Metrics>,

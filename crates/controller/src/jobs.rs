@@ -1,7 +1,7 @@
-//! The parameters to write and delete: a few at the same time, in turn between the profiles, and urgent ones first.
+//! The parameters to write and delete: some at a time, in turn between the profiles, and urgent ones first.
 //!
-//! A request that hangs, for example behind somebody else's admission webhook, gives its place to the next one after a
-//! second. The controller does not give it up: such a webhook may take half a minute and admit.
+//! A hanging request, for example behind an admission webhook of another product, releases its slot after a second. The
+//! controller does not cancel it: such a webhook may need half a minute to admit.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// How urgent a job is, the most urgent first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Class {
-    /// A namespace has changed or is new, or somebody has changed its parameters.
+    /// A namespace has changed or is new, or its parameters were changed by another client.
     Urgent,
     /// One of all namespaces, after the profile has changed.
     Bulk,
@@ -38,7 +38,7 @@ pub enum Job {
     Write {
         /// Which.
         write: Arc<Write>,
-        /// Whether they were right before: another writer has changed them.
+        /// True if they were right before: another writer has changed them.
         drifted: bool,
     },
     /// Delete the parameters.
@@ -80,12 +80,12 @@ impl JobQueue {
         self.lock().set(profile, namespace, job);
     }
 
-    /// Whether a profile has jobs, waiting or in progress.
+    /// True if a profile has jobs, waiting or in progress.
     pub fn is_busy(&self, profile: &str) -> bool {
         self.lock().profiles.contains_key(profile)
     }
 
-    /// Whether a profile still waits for namespaces that were not tried yet.
+    /// Tells if a profile still waits for namespaces that were not tried yet.
     pub fn awaited(&self, profile: &str) -> Awaited {
         self.lock().awaited(profile)
     }
@@ -106,23 +106,23 @@ impl JobQueue {
     }
 }
 
-/// Whether namespaces wait that were not tried yet.
+/// State of the namespaces that were not tried yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Awaited {
     /// None.
     Nothing,
     /// Some wait for their turn or an answer.
     Some,
-    /// All were tried. Wait until then for those that have not answered yet.
+    /// All were tried. Wait until then for outstanding responses.
     Until(Instant),
 }
 
 /// A job that was begun.
 #[derive(Debug, PartialEq)]
 pub struct Begun {
-    /// Of which profile.
+    /// The profile.
     pub profile: String,
-    /// In which namespace.
+    /// The namespace.
     pub namespace: String,
     /// The work to do.
     pub job: Job,
@@ -137,7 +137,7 @@ struct Schedule {
     running: [usize; 3],
     /// The profile that had the last turn, by class.
     last: [String; 3],
-    /// Numbers the jobs: within a class, they begin in the order in which they came.
+    /// A counter of jobs: within a class, they start in order of arrival.
     count: u64,
 }
 

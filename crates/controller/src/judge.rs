@@ -1,9 +1,11 @@
-//! Whether pods and workloads comply with a profile: the offline engine judges each as if it were
-//! created now.
+//! Evaluation of existing pods and workloads: the offline engine evaluates each as if it were created now.
 
 use std::borrow::Cow;
 
-use palisade_api::{ToolSecurityParams, names::Shape};
+use palisade_api::{
+    ToolSecurityParams,
+    names::{Part, Shape},
+};
 use palisade_compiler::Namespace;
 use palisade_gate::{Decision, ValidationRequest, Validator, Violation, namespace as namespace_object};
 use palisade_mutation::{MutationRequest, Plan};
@@ -15,11 +17,10 @@ use crate::{accepted::AcceptedProfile, text::counted};
 /// The longest reason, in characters.
 const LONGEST: usize = 400;
 
-/// The policies of a profile, to judge by.
+/// The policies of a profile, for evaluation.
 #[derive(Debug)]
 pub struct Judge {
-    pods: Option<Validator>,
-    workloads: Option<Validator>,
+    parts: Vec<(Part, Validator)>,
 }
 
 /// A pod or a workload of a namespace.
@@ -31,18 +32,18 @@ pub struct Existing {
     pub object: Json,
 }
 
-/// What a profile says of an object.
+/// Verdict of a profile on an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Judgement {
-    /// It complies, or the profile does not judge it.
+    /// It complies, or the profile does not evaluate it.
     Complies,
     /// It violates the profile: at least one violation.
     Violates(Vec<Violation>),
-    /// There is no verdict, and why.
+    /// There is no verdict, with the reason.
     Unknown(String),
 }
 
-/// The findings in a namespace while its objects are judged, some at a time.
+/// The findings in a namespace while its objects are evaluated, some at a time.
 #[derive(Debug, Default)]
 pub struct Findings {
     count: usize,
@@ -50,7 +51,7 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// Judges some objects, and keeps nothing of them but the first reason.
+    /// Evaluates some objects, and keeps only the first reason.
     pub fn judge(&mut self, tenant: &Tenant<'_>, page: &[Existing]) {
         for Existing { kind, object } in page {
             let why = match tenant.judge(kind, object) {
@@ -59,7 +60,7 @@ impl Findings {
                     Some(violation) => format!("[{}] {}", violation.check, violation.message),
                     None => String::new(),
                 },
-                Judgement::Unknown(why) => format!("cannot be judged: {why}"),
+                Judgement::Unknown(why) => format!("cannot be evaluated: {why}"),
             };
             self.count += 1;
             let name = object.pointer("/metadata/name").and_then(Json::as_str).unwrap_or_default();
@@ -67,7 +68,7 @@ impl Findings {
         }
     }
 
-    /// What in the namespace violates the profile; `None` if all complies.
+    /// The violations in the namespace; `None` if all objects comply.
     pub fn end(self) -> Option<String> {
         let first = self.first?;
         let verb = if self.count == 1 { "violates" } else { "violate" };
@@ -75,7 +76,7 @@ impl Findings {
     }
 }
 
-/// A judge in one namespace.
+/// An evaluator for one namespace.
 #[derive(Debug)]
 pub struct Tenant<'a> {
     judge: &'a Judge,
@@ -83,13 +84,20 @@ pub struct Tenant<'a> {
     about: Json,
     params: Option<Json>,
     plan: Plan<'a>,
+    all_checks: bool,
 }
 
 impl Tenant<'_> {
+    /// The evaluator for the stage Deny of the namespace: without the checks with a separate stage other than Deny.
+    #[must_use]
+    pub fn in_deny(self) -> Self {
+        Self { all_checks: false, ..self }
+    }
+
     /// The verdict on an object as if it were created now.
     pub fn judge(&self, kind: &str, object: &Json) -> Judgement {
         let mut mutated = Cow::Borrowed(object);
-        let validator = if kind == "Pod" {
+        let shape = if kind == "Pod" {
             // As the engine in force would mutate it before it is validated.
             let patch = self.plan.patch(&MutationRequest::create(&self.namespace, object));
             if !patch.is_empty()
@@ -97,28 +105,34 @@ impl Tenant<'_> {
             {
                 tracing::debug!(namespace = self.namespace.as_str(), error = why, "could not mutate a pod");
             }
-            &self.judge.pods
+            Shape::Pods
         } else {
-            &self.judge.workloads
+            Shape::Workloads
         };
-        let Some(validator) = validator else { return Judgement::Complies };
         let request = ValidationRequest {
             namespace: &self.namespace,
             params: self.params.as_ref(),
             namespace_object: Some(&self.about),
             ..ValidationRequest::create(kind, &mutated)
         };
-        match validator.judge(&request) {
-            Ok(judgement) if !judgement.matched => Judgement::Complies,
-            Ok(judgement) => match judgement.decision {
-                Decision::Admit => Judgement::Complies,
-                Decision::Deny { message, violations, .. } if violations.is_empty() => {
-                    Judgement::Violates(vec![Violation { check: "policy".to_owned(), message }])
-                }
-                Decision::Deny { violations, .. } => Judgement::Violates(violations),
-            },
-            Err(mistake) => Judgement::Unknown(mistake.to_string()),
+        let mut found = Vec::new();
+        let is_asked = |part: Part| part.shape() == Some(shape) && (self.all_checks || part == shape.into());
+        for (_, validator) in self.judge.parts.iter().filter(|(part, _)| is_asked(*part)) {
+            let violations = match validator.judge(&request) {
+                Ok(judgement) if !judgement.matched => continue,
+                Ok(judgement) => match judgement.decision {
+                    Decision::Admit => continue,
+                    Decision::Deny { message, violations, .. } if violations.is_empty() => {
+                        vec![Violation { check: "policy".to_owned(), message }]
+                    }
+                    Decision::Deny { violations, .. } => violations,
+                },
+                Err(mistake) => return Judgement::Unknown(mistake.to_string()),
+            };
+            // Two policies may judge one check.
+            found.extend(violations.into_iter().filter(|one| !found.contains(one)).collect::<Vec<_>>());
         }
+        if found.is_empty() { Judgement::Complies } else { Judgement::Violates(found) }
     }
 }
 
@@ -126,21 +140,19 @@ impl Judge {
     /// Compiles the policies.
     ///
     /// # Errors
-    /// A mistake in a policy, which the check of the profile should have found.
+    /// An error in a policy, which the check of the profile should have found.
     pub fn new(accepted: &AcceptedProfile) -> Result<Self, String> {
-        let of = |shape| {
-            let Some(pair) = accepted.compiled.bundle.pair(shape) else { return Ok(None) };
-            Validator::new(&pair.policy).map(Some).map_err(|mistakes| crate::text::diagnostics(&mistakes))
-        };
-        Ok(Self { pods: of(Shape::Pods)?, workloads: of(Shape::Workloads)? })
+        let pairs = accepted.compiled.bundle.pairs().filter(|(part, _)| part.shape().is_some());
+        let parts = pairs.map(|(part, pair)| Ok((part, Validator::new(&pair.policy)?))).collect::<Result<_, _>>();
+        Ok(Self { parts: parts.map_err(|mistakes: Vec<_>| crate::text::diagnostics(&mistakes))? })
     }
 
-    /// Whether the profile judges workloads.
+    /// True if the profile evaluates workloads.
     pub fn judges_workloads(&self) -> bool {
-        self.workloads.is_some()
+        self.parts.iter().any(|(part, _)| part.shape() == Some(Shape::Workloads))
     }
 
-    /// The judge in a namespace with these parameters.
+    /// The evaluator for a namespace with these parameters.
     pub fn tenant<'a>(
         &'a self,
         accepted: &'a AcceptedProfile,
@@ -154,12 +166,14 @@ impl Judge {
             about: namespace_object(&namespace.name, &namespace.labels, &namespace.annotations),
             params: params.map(|params| json!(params)),
             plan: Plan::new(mutation.map(|mutation| (mutation, params.map(|params| &params.spec)))),
+            all_checks: true,
         }
     }
 
-    /// The kinds to list in a namespace, by API version, kind and resource: pods, and workloads if the profile judges them.
+    /// The kinds to list in a namespace, by API version, kind and resource: pods, and workloads if the profile
+    /// evaluates them.
     pub fn kinds(&self) -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
-        let workloads = WORKLOADS.iter().filter(|_| self.workloads.is_some());
+        let workloads = WORKLOADS.iter().filter(|_| self.judges_workloads());
         [("v1", "Pod", "pods")].into_iter().chain(workloads.map(|one| (one.api_version, one.kind, one.resource)))
     }
 }

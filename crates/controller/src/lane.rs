@@ -1,9 +1,9 @@
-//! A lane: works on each profile when its queue says so, never on one profile twice at once, and on as many profiles at
-//! the same time as are due.
+//! A lane: processes each profile when its queue triggers it, and never one profile twice at the same time. It
+//! processes all due profiles concurrently.
 //!
-//! There is no bound on purpose. The work mostly waits for answers of the API server, and with a bound, some profiles
-//! with hanging requests would block all others. Work that keeps a processor busy has bounds of its own
-//! ([`Context::compiler`], [`Context::plans`]), and runs on other threads than those that drive lanes.
+//! The number is not limited, on purpose: the work mostly waits for responses of the API server, and with a limit, some
+//! profiles with hanging requests would block all others. CPU-bound work has separate limits ([`Context::compiler`],
+//! [`Context::plans`]), and runs on other threads than lanes.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -26,7 +26,7 @@ pub const GRACE: Duration = Duration::from_secs(10);
 /// How long after a panic a profile is retried.
 const AFTER_PANIC: Duration = Duration::from_secs(10);
 
-/// What a lane does with a profile.
+/// The work of a lane on a profile.
 type Work = Box<dyn Fn(Arc<Context>, String) -> BoxFuture<'static, Next> + Send + Sync>;
 
 /// A lane.
@@ -77,7 +77,7 @@ impl Lane {
         }
         let turns = async { while self.turns.join_next().await.is_some() {} };
         if tokio::time::timeout(GRACE, turns).await.is_err() {
-            tracing::warn!(lane = self.name, "some requests did not end in time");
+            tracing::warn!(lane = self.name, "some requests did not finish in time");
         }
     }
 
@@ -100,7 +100,7 @@ impl Lane {
             // A panic for one profile must not stop the others.
             Err(error) => {
                 let profile = self.running.remove(&error.id());
-                tracing::error!(lane = self.name, profile, %error, "working on a profile panicked; will retry");
+                tracing::error!(lane = self.name, profile, %error, "processing a profile panicked; will retry");
                 if let Some(profile) = profile {
                     self.queue.schedule(profile, AFTER_PANIC);
                 }

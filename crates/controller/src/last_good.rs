@@ -1,4 +1,4 @@
-//! The last generation that was put in force: in memory, and in a `ControllerRevision` for the time after a restart.
+//! The last generation that took effect: in memory, and in a `ControllerRevision` for restarts.
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,11 +16,11 @@ use crate::{
 /// How long after a failure the revision is saved again.
 const RETRY: Duration = Duration::from_secs(30);
 
-/// The last generation that was put in force.
+/// The last generation that took effect.
 #[derive(Debug, Default)]
 pub struct LastGood {
     profile: Option<Arc<AcceptedProfile>>,
-    /// Whether the revision was read, or is not needed.
+    /// True if the revision was read, or is not needed.
     read: bool,
     /// The generation for which the revision was saved.
     saved: Option<i64>,
@@ -39,7 +39,7 @@ impl LastGood {
         self.profile = profile;
     }
 
-    /// Whether the revision of a generation was saved.
+    /// True if the revision of a generation was saved.
     pub fn is_saved(&self, generation: i64) -> bool {
         self.saved == Some(generation)
     }
@@ -49,10 +49,11 @@ impl LastGood {
         (self.profile, self.saved, self.retry_at) = (Some(Arc::clone(profile)), None, None);
     }
 
-    /// Loads it from memory, or else from the revision.
+    /// Loads it from memory, otherwise from the revision.
     ///
     /// # Errors
-    /// It could not be read. It is not an error if there is none.
+    ///
+    /// If it could not be read. A missing revision is not an error.
     pub async fn load(
         &mut self,
         client: &Client,
@@ -79,8 +80,8 @@ impl LastGood {
         Ok(self.profile.clone())
     }
 
-    /// Remembers what is now in force, and saves its revision. A failure stops nothing: the result is when to try
-    /// again.
+    /// Stores the generation that is now in effect, and saves its revision. A failure does not stop the lane: the
+    /// result is the time of the next attempt.
     pub async fn save(&mut self, client: &Client, accepted: &Arc<AcceptedProfile>) -> Option<Duration> {
         self.profile = Some(Arc::clone(accepted));
         self.read = true;
@@ -97,7 +98,7 @@ impl LastGood {
                 None
             }
             Err(error) => {
-                tracing::warn!(%error, "could not save the revision of the last good spec; a restart would forget it");
+                tracing::warn!(%error, "could not save the revision of the last good spec; a restart would lose it");
                 self.retry_at = Some(now + RETRY);
                 Some(RETRY)
             }

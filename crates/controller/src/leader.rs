@@ -35,7 +35,7 @@ pub struct Election {
 }
 
 impl Election {
-    /// A replica named `instance`: two with the same name are told apart all the same. `client` is without a fence.
+    /// A replica named `instance`. Replicas with the same name are still distinguished. `client` has no fence.
     pub fn new(
         client: Client,
         instance: Option<&str>,
@@ -49,8 +49,8 @@ impl Election {
         Self { api, me, timing, leadership, metrics }
     }
 
-    /// Takes part until the process stops. A leader that could not renew the Lease in time ends the process, which then
-    /// begins anew as a replica that follows: what it has under way may be out of date.
+    /// Takes part in the election until the process stops. A leader that could not renew the Lease in time ends the
+    /// process, which restarts as a standby, because its work in progress may be out of date.
     pub fn start(self: Arc<Self>, supervisor: &Supervisor) {
         let stop = supervisor.stop().clone();
         supervisor.spawn("leader election", async move {
@@ -65,24 +65,27 @@ impl Election {
             match self.ask(&mut observed).await {
                 Ok(None) => {
                     if !leads {
-                        tracing::info!(identity = self.me, "this replica leads");
+                        tracing::info!(identity = self.me, "became the leader");
                         self.metrics.leads(true);
                     }
                     leads = true;
                 }
                 Ok(Some(holder)) if leads => {
-                    tracing::error!(identity = self.me, holder, "another replica leads; stopping");
+                    tracing::error!(identity = self.me, holder, "another replica is the leader; stopping");
                     break;
                 }
                 Ok(Some(holder)) => {
                     if waits_for != holder {
-                        tracing::info!(identity = self.me, holder, "another replica leads; this one follows");
+                        tracing::info!(identity = self.me, holder, "another replica is the leader; standing by");
                         waits_for = holder;
                     }
                 }
                 Err(error) => {
-                    let help =
-                        if error.is_not_found() { "; kubectl apply -k manifests creates it, or the chart" } else { "" };
+                    let help = if error.is_not_found() {
+                        "; create it with kubectl apply -k manifests or the chart"
+                    } else {
+                        ""
+                    };
                     tracing::warn!(identity = self.me, %error, "could not read or renew the Lease palisade-system/{}{help}", names::CONTROLLER);
                 }
             }
@@ -140,9 +143,9 @@ impl Election {
         match tokio::time::timeout(RELEASE, work).await {
             Ok(Ok(())) => tracing::info!(identity = self.me, "released the Lease"),
             Ok(Err(error)) => {
-                tracing::warn!(%error, "could not release the Lease; the next leader waits until it ends");
+                tracing::warn!(%error, "could not release the Lease; the next leader waits until it expires");
             }
-            Err(_) => tracing::warn!("could not release the Lease in time; the next leader waits until it ends"),
+            Err(_) => tracing::warn!("could not release the Lease in time; the next leader waits until it expires"),
         }
     }
 }

@@ -1,7 +1,7 @@
-//! Leader election by a Lease: what to do with what was read. Pure; [`crate::leader`] sends the requests.
+//! Leader election by a Lease: decides the next step from the last read. Pure; [`crate::leader`] sends the requests.
 //!
-//! The protocol is that of client-go (`k8s.io/client-go/tools/leaderelection`). Nobody compares clocks of two machines: a
-//! replica takes over when it has seen the same record for as long as the record says that it holds.
+//! The protocol is that of client-go (`k8s.io/client-go/tools/leaderelection`). Clocks of different machines are never
+//! compared: a replica takes over after it has seen the same record for the validity period in that record.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use k8s_openapi::{
 };
 use tokio::time::Instant;
 
-/// How long a leader leads, and how often it says so.
+/// Durations of the leader election.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
-    /// How long others wait for a leader that says nothing.
+    /// Time that standbys wait for a leader that does not renew the Lease.
     pub lease: Duration,
     /// How long a leader leads that could not renew the Lease.
     pub renew: Duration,
@@ -24,13 +24,14 @@ pub struct Timing {
 }
 
 impl Timing {
-    /// Whether a leader surely stops before another one begins.
+    /// Checks that a leader certainly stops before another one starts.
     ///
     /// # Errors
-    /// What is wrong, for who chose the times.
+    ///
+    /// The inconsistent durations, for the user.
     pub fn check(&self) -> Result<(), String> {
         if self.lease < Duration::from_secs(1) {
-            return Err("--leader-elect-lease-duration must be at least 1s: a Lease counts seconds".to_owned());
+            return Err("--leader-elect-lease-duration must be at least 1s: a Lease counts whole seconds".to_owned());
         }
         for (longer, name, shorter, other) in [
             (self.lease, "lease-duration", self.renew, "renew-deadline"),
@@ -46,7 +47,7 @@ impl Timing {
     }
 }
 
-/// What a replica has seen of the Lease.
+/// Observations of the Lease by a replica.
 #[derive(Debug, Default)]
 pub struct Observed {
     record: Option<LeaseSpec>,
@@ -54,17 +55,17 @@ pub struct Observed {
     since: Option<Instant>,
 }
 
-/// What to do now.
+/// The next step.
 #[derive(Debug, PartialEq)]
 pub enum Action {
-    /// Write this, provided that nobody has changed the Lease since it was read.
+    /// Write this, if the Lease has not changed since it was read.
     Write(Box<LeaseSpec>),
     /// This one leads.
     Wait(String),
 }
 
 impl Observed {
-    /// What a replica does that has read the Lease.
+    /// The next step of a replica after reading the Lease.
     pub fn next(&mut self, lease: &Lease, me: &str, timing: &Timing, now: Instant, clock: Timestamp) -> Action {
         let record = lease.spec.clone().unwrap_or_default();
         if self.record.as_ref() != Some(&record) {

@@ -1,39 +1,39 @@
-//! The controller: keeps what the API server enforces equal to what the profiles say.
+//! The controller: keeps the admission policies in the API server in sync with the profiles.
 //!
 //! ```text
-//! observe ----> store ----+--> repairs      policies and bindings that somebody else changed are restored
+//! observe ----> store ----+--> repairs      restore policies and bindings that another client changed
 //!    ^                    |
 //!    |                    +--> parameters   resolve -> jobs -> write: the parameters of each namespace
 //!    |                    |
 //!    |                    +--> reconcile    compile -> check -> try -> (parameters) -> apply -> probe -> report
 //!    |                    |           |
-//!    |                    +--> rollouts     judge -> promote: namespaces go to stricter stages, wave by wave
+//!    |                    +--> rollouts     evaluate -> promote: namespaces to stricter stages, in waves
 //!    |                    |           |
-//!    |                    +--> exceptions   the state of what tenants ask for
+//!    |                    +--> exceptions   the state of exception requests
 //!    |                                |
 //!    +---- our writes ----------------+
 //! ```
 //!
-//! There are five lanes, and none waits for another: each has a queue of its own, and works on as many profiles at a
-//! time as are due; that of exceptions works on namespaces. What they share of a profile is in `state`, behind locks that are never held while anything is
-//! awaited. So repairs wait for nothing. Beside the lanes, `probe` asks each API server what it enforces, `scan` judges what exists, `mutate`
-//! maintains the engine that mutates pods (a policy of the API server, or else the webhook), and `registration`
-//! maintains the entries of the webhook.
+//! There are five lanes, and none waits for another: each has a separate queue, and processes all due profiles
+//! concurrently (the lane of exceptions processes namespaces). Their shared data of a profile is in `state`, behind locks
+//! that are never held while awaiting. Therefore repairs wait for no other work. Beside the lanes, `probe` asks each API
+//! server what it enforces, `scan` evaluates existing objects, `mutate` maintains the engine that mutates pods (a policy
+//! of the API server, otherwise the webhook), and `registration` maintains the entries of the webhook.
 //!
-//! The controller's copy of the cluster is in one place, `store`, which watches keep up to date. A restart reads
-//! everything and writes nothing that is already right.
+//! The controller's copy of the cluster is in one place, `store`, which watches keep up to date. After a restart, the
+//! controller reads all objects and writes none that is already correct.
 //!
-//! Of several replicas one works ([`leader`]); the others follow the cluster, and begin no work.
+//! One of several replicas is the leader ([`leader`]); the others keep their copy up to date, and start no work.
 //!
-//! Enforcement never depends on this process: API servers evaluate the policies that are left in the cluster.
+//! Enforcement never depends on this process: API servers evaluate the policies in the cluster.
 //!
 //! Each module uses only modules before it:
 //!
 //! 1. Tools: `call`, `text`, `table`, `packed`, `queue`, `lease`, `options`, `status`, `metrics`, `fence`, `leader`, `events`.
-//! 2. What is known: `asked`, `store`, `redirects`, `health`, `accepted`, `compare`, `converge`, `native`.
+//! 2. Known state: `asked`, `store`, `redirects`, `health`, `accepted`, `compare`, `converge`, `native`.
 //! 3. Stages that need no context: `observe`, `compile`, `revision`, `last_good`, `resolve`, `jobs`, `tenancy`, `judge`,
 //!    `waves`, `state`, `conditions`, `registration`, `probe`.
-//! 4. What all stages share: `context`, `pages`.
+//! 4. Shared by all stages: `context`, `pages`.
 //! 5. Stages: `finalizer`, `delete`, `trial`, `apply`, `repair`, `write`, `params`, `rollout`, `exceptions`,
 //!    `scan`, `mutate`, `remove`, `report`.
 //! 6. The driver: `lane`, `progress`, `reconcile`, `run`.

@@ -150,10 +150,11 @@ impl MutationResult {
     }
 }
 
-/// What `/metrics` says when each metric was counted once, with which dashboards and alerts are compared.
+/// The content of `/metrics` after each metric was counted once, for comparison with dashboards and alerts.
 ///
 /// # Errors
-/// A metric cannot be encoded.
+///
+/// If a metric cannot be encoded.
 pub fn example() -> Result<String, std::fmt::Error> {
     Metrics::counted_once().text()
 }
@@ -194,7 +195,7 @@ const RECONCILED: [&str; 7] =
     ["ok", "finalizer_error", "compile_error", "try_error", "apply_error", "report_error", "remove_error"];
 /// How a scan ends.
 const SCANNED: [&str; 2] = ["ok", "error"];
-/// What is restored when somebody else changes it.
+/// Kinds that are restored after a change by another client.
 const RESTORED: [&str; 5] = [
     "ValidatingAdmissionPolicy",
     "ValidatingAdmissionPolicyBinding",
@@ -234,8 +235,8 @@ impl Metrics {
         metrics.registered()
     }
 
-    /// What alerts look at begins with 0: Prometheus sees no increase in a series that begins with 1, and so the first failure
-    /// or the first repair would raise no alert.
+    /// Initializes the metrics of alerts with 0: Prometheus sees no increase in a series that begins with 1, so the
+    /// first failure or repair would raise no alert.
     fn start_at_zero(&self) {
         for result in RECONCILED {
             self.reconciles.get_or_create(&ResultLabel { result }).inc_by(0);
@@ -250,74 +251,74 @@ impl Metrics {
 
     fn registered(mut self) -> Self {
         let registry = &mut self.registry;
-        registry.register("palisade_reconcile", "Reconciles of profiles, by result", self.reconciles.clone());
-        registry.register("palisade_reconcile_duration_seconds", "How long a reconcile took", self.durations.clone());
-        registry.register("palisade_namespaces", "Namespaces of a profile, by state", self.namespaces.clone());
+        registry.register("palisade_reconcile", "Reconciliations of profiles, by result", self.reconciles.clone());
+        registry.register(
+            "palisade_reconcile_duration_seconds",
+            "Duration of a reconciliation",
+            self.durations.clone(),
+        );
+        registry.register("palisade_namespaces", "Namespaces of a profile by state", self.namespaces.clone());
         registry.register(
             "palisade_namespaces_by_stage",
-            "Namespaces that a profile selects, by the stage that holds for pods in them",
+            "Namespaces that a profile selects, by the stage of pods",
             self.by_stage.clone(),
         );
         registry.register(
             "palisade_exceptions",
-            "Exceptions from a profile, by state: those that it lists, and those that tenants ask for",
+            "Exceptions of a profile, by state: those in the profile, and exception requests",
             self.exceptions.clone(),
         );
         registry.register(
             "palisade_rollout_namespaces",
-            "Namespaces of a profile with a rollout: promoted, pending and held",
+            "Namespaces of a rollout: promoted, pending and held",
             self.rollout.clone(),
         );
         registry.register(
             "palisade_rollout_phase",
-            "Whether the rollout of a profile is in the phase",
+            "1 if the rollout of the profile is in the phase",
             self.rollout_phase.clone(),
         );
         registry.register(
             "palisade_violations",
-            "Workloads that violate a profile, by check, as the background scan found them",
+            "Workloads that violate a profile, by check, in the last background scan",
             self.violations.clone(),
         );
         registry.register(
             "leader_election_master_status",
-            "Whether this replica leads, by the name of the Lease; as other controllers report it",
+            "1 if this replica is the leader, by the name of the Lease; the same metric as in other controllers",
             self.leads.clone(),
         );
         registry.register("palisade_scan", "Background scans, by result", self.scans.clone());
         registry.register(
             "palisade_scan_last_duration_seconds",
-            "How long the last background scan took",
+            "Duration of the last background scan",
             self.scan_duration.clone(),
         );
         registry.register(
             "palisade_scan_objects",
-            "Pods and workloads that a profile judges, as the last background scan found them",
+            "Pods and workloads that profiles evaluate, in the last background scan",
             self.scan_objects.clone(),
         );
         registry.register(
             "palisade_profile_condition",
-            "Whether the condition of a profile has the status",
+            "1 if the condition of the profile has the status",
             self.conditions.clone(),
         );
         registry.register("palisade_writes", "Objects written, by kind and verb", self.writes.clone());
         registry.register(
             "palisade_drift_repaired",
-            "Objects restored after somebody else changed them",
+            "Objects restored after a change by another client",
             self.drift.clone(),
         );
-        registry.register("palisade_probe", "Probes of whether a profile is enforced, by result", self.probes.clone());
+        registry.register("palisade_probe", "Probes of the enforcement of a profile, by result", self.probes.clone());
         self.ports.register(registry);
-        registry.register(
-            "palisade_mutation_probe",
-            "Probes of which engine mutates pods, by result",
-            self.mutated.clone(),
-        );
+        registry.register("palisade_mutation_probe", "Probes of the mutation engine, by result", self.mutated.clone());
         registry.register(
             "palisade_probe_at",
-            "Probes of whether a profile is enforced, by API server and result",
+            "Probes of the enforcement of a profile, by API server and result",
             self.probes_at.clone(),
         );
-        registry.register("palisade_api_server_answers", "Whether an API server answers probes", self.answers.clone());
+        registry.register("palisade_api_server_answers", "1 if the API server answers probes", self.answers.clone());
         palisade_process::about_process(registry, env!("CARGO_PKG_VERSION"));
         self
     }
@@ -383,7 +384,7 @@ impl Metrics {
         self.mutated.get_or_create(&ProbeLabels { profile: profile.to_owned(), result }).inc();
     }
 
-    /// Whether an API server answers.
+    /// Records if an API server answers.
     pub fn answers(&self, server: &str, answers: bool) {
         self.answers.get_or_create(&ServerLabel { server: server.to_owned() }).set(i64::from(answers));
     }
@@ -426,7 +427,7 @@ impl Metrics {
         }
     }
 
-    /// Whether this replica leads.
+    /// Records if this replica is the leader.
     pub fn leads(&self, leads: bool) {
         self.leads.get_or_create(&NameLabel { name: palisade_api::names::CONTROLLER }).set(i64::from(leads));
     }
@@ -455,7 +456,7 @@ impl Metrics {
         }
     }
 
-    /// How many exceptions there are; without any, those that were counted before are forgotten.
+    /// Sets the counts of exceptions; without counts, removes the previous ones.
     fn excepts(&self, profile: &str, counts: Option<&ExceptionCounts>) {
         let ExceptionCounts { active, expired, requested } = counts.copied().unwrap_or_default();
         let of_tenants = requested.unwrap_or_default();

@@ -1,13 +1,13 @@
-//! Stage mutate: which engine mutates pods.
+//! Stage mutate: selects the engine that mutates pods.
 //!
-//! Where the API server serves MutatingAdmissionPolicy, and the profile does not demand the webhook, this stage writes
-//! the compiled policy and maintains it. Probes find out which engine mutates pods, beside the reconciles
-//! ([`crate::probe`]). Their answer goes into the status, and decides when an engine goes: the webhook stays registered
-//! until a probe has observed the policy at work, and the policy stays until a probe has observed the webhook. Both at
-//! once do no harm, because mutations are idempotent; and at each moment one of them mutates pods.
+//! If the API server serves MutatingAdmissionPolicy, and the profile does not require the webhook, this stage writes
+//! and maintains the compiled policy. Probes detect the active engine, independent of reconciliations
+//! ([`crate::probe`]). Their answer is written to the status, and decides when an engine is removed: the webhook stays
+//! registered until a probe has observed the policy, and the policy stays until a probe has observed the webhook. Both
+//! at the same time cause no harm, because mutations are idempotent. At each moment, at least one of them mutates pods.
 //!
-//! This stage checks the policy periodically; and at once when the watch shows that another writer has changed it, or
-//! that the API server serves the kind in another version than before ([`crate::native`]).
+//! This stage checks the policy periodically. It also checks it when the watch shows a change by another writer, or
+//! when the API server serves the kind in another version ([`crate::native`]).
 
 use std::{fmt::Debug, sync::Arc, time::Duration};
 
@@ -52,15 +52,15 @@ pub struct MutationState {
     due: Instant,
     /// The version in which the API server served the kind, and whether the policy was as desired; `None` if unknown.
     found: Option<(Option<&'static str>, bool)>,
-    /// Whether there may be a policy that the profile does not want.
+    /// True if there may be a policy that the profile does not want.
     surplus: bool,
-    /// Whether pods are mutated as the profile says.
+    /// Result of the last probe of mutation.
     mutated: PodMutation,
     /// For the profile's status; `None` if it mutates nothing.
     pub status: Option<MutationStatus>,
 }
 
-/// Whether pods are mutated as a profile says.
+/// Result of the probe of mutation.
 #[derive(Clone, Debug, PartialEq)]
 enum PodMutation {
     /// They are, or the profile mutates no pod that can show it.
@@ -74,7 +74,7 @@ enum PodMutation {
 }
 
 impl MutationState {
-    /// Whether pods were observed to be mutated as the profile says.
+    /// True if pods were observed to be mutated as the profile says.
     pub fn is_as_declared(&self) -> bool {
         self.mutated == PodMutation::AsDeclared
     }
@@ -84,7 +84,7 @@ impl MutationState {
         Self { generation, at: now, due: now, found: None, surplus: true, mutated: PodMutation::Pending, status }
     }
 
-    /// Whether the watch shows another state than this stage found.
+    /// True if the watch shows another state than this stage found.
     fn is_outdated(&self, cx: &Context, accepted: &AcceptedProfile) -> bool {
         let pair = accepted.compiled.bundle.mutation.as_ref();
         self.found.is_some_and(|(served, kept)| cx.native.differs(served, pair.filter(|_| kept)))
@@ -152,7 +152,7 @@ async fn observe(cx: &Context, accepted: &Arc<AcceptedProfile>, state: &mut Muta
         return None;
     };
     let Some((known, again)) = cx.prober.mutation(accepted, served.filter(|_| wanted)) else {
-        let message = "the profile mutates no pod that complies with it";
+        let message = "the profile does not mutate compliant pods";
         (state.status, state.mutated) = (Some(status(EngineInForce::None, message)), PodMutation::AsDeclared);
         return None;
     };
@@ -181,7 +181,7 @@ async fn observe(cx: &Context, accepted: &Arc<AcceptedProfile>, state: &mut Muta
 
 /// The status for an answer. `wanted` is whether the API server is to mutate pods, `served` whether it serves the kind.
 fn summarize(known: &MutationAnswer, wanted: bool, served: bool) -> (MutationStatus, PodMutation) {
-    let unserved = if wanted && !served { "; the API server serves no MutatingAdmissionPolicy" } else { "" };
+    let unserved = if wanted && !served { "; the API server does not serve MutatingAdmissionPolicy" } else { "" };
     let (nobody, failed) = (known.unmutated(), known.failed());
     let (engine, mut message) = match known.everywhere() {
         None => (EngineInForce::None, "could not be observed".to_owned()),
@@ -190,14 +190,14 @@ fn summarize(known: &MutationAnswer, wanted: bool, served: bool) -> (MutationSta
         }
         Some(ObservedMutators { webhook: true, native }) if !wanted || !native => {
             let idle =
-                if wanted && served { ", and the API server was not, although it has the policy" } else { unserved };
+                if wanted && served { ", but the API server was not, although it has the policy" } else { unserved };
             (EngineInForce::Webhook, format!("the webhook was observed mutating pods{idle}"))
         }
         Some(ObservedMutators { native: true, .. }) => {
             (EngineInForce::Native, "the API server was observed mutating pods".to_owned())
         }
         Some(_) => {
-            let message = "some API servers were observed mutating pods, and the webhook at the others";
+            let message = "some API servers were observed mutating pods, and the webhook was observed for the others";
             (EngineInForce::Webhook, message.to_owned())
         }
     };
@@ -206,7 +206,7 @@ fn summarize(known: &MutationAnswer, wanted: bool, served: bool) -> (MutationSta
     }
     let state = match (nobody.is_empty(), failed.is_empty()) {
         (false, _) => PodMutation::Missing(message.clone()),
-        (true, false) => PodMutation::Unknown(format!("which engine mutates pods: {message}")),
+        (true, false) => PodMutation::Unknown(format!("mutation engine: {message}")),
         (true, true) => PodMutation::AsDeclared,
     };
     (status(engine, message), state)
@@ -216,8 +216,8 @@ fn status(engine: EngineInForce, message: impl Into<String>) -> MutationStatus {
     MutationStatus { engine, message: message.into().chars().take(1000).collect() }
 }
 
-/// The condition Enforced of a profile with its policies in force: true only if pods are mutated, too. `None` while
-/// that is unknown.
+/// The condition Enforced of a profile with its policies in effect: true only if mutation was also observed. `None`
+/// while that is unknown.
 pub fn enforced(in_force: Condition, state: Option<&MutationState>) -> Option<Condition> {
     if in_force.status != ConditionStatus::True {
         return Some(in_force);
@@ -296,7 +296,7 @@ where
     if drift {
         cx.metrics.drifted(kind);
         let name = written.meta().name.as_deref().unwrap_or_default();
-        let note = format!("{kind} {name} was changed by someone else and restored");
+        let note = format!("{kind} {name} was changed by another client and restored");
         cx.events.repaired::<K>(&accepted.profile.metadata, written.meta(), &note);
     }
     Ok(())

@@ -104,7 +104,7 @@ pub struct NativePolicies {
 
 #[derive(Debug, Default)]
 struct Inner {
-    /// Whether the API server was asked which version it serves, and its last answer.
+    /// True if the API server was asked which version it serves, and its last answer.
     asked: bool,
     served: Option<&'static str>,
     policies: Table<String, Arc<Observed>>,
@@ -134,7 +134,7 @@ impl NativePolicies {
         new
     }
 
-    /// Whether the state differs from when the API server served the kinds in this version: it serves another version
+    /// True if the state differs from when the API server served the kinds in this version: it serves another version
     /// now, or the cluster does not have the desired objects.
     pub fn differs(&self, served: Option<&'static str>, desired: Option<&MutatingPair>) -> bool {
         let inner = self.lock();
@@ -164,7 +164,7 @@ impl NativePolicies {
         self.lock().table(kind).wrote(name, version, row);
     }
 
-    /// A watch has shown an object. Returns the names of what has changed.
+    /// Handles an event of a watch. Returns the names of changed objects.
     fn observe(&self, kind: Kind, event: Event<DynamicObject>) -> Vec<String> {
         let changes = feed(self.lock().table(kind), event, |mut object| {
             let spec = object.data.get_mut("spec").map(Json::take).unwrap_or_default();
@@ -188,7 +188,7 @@ fn row(meta: ObjectMeta, spec: Json) -> (String, u64, Arc<Observed>) {
     (name, version, Arc::new(Observed { meta: slim(meta), spec }))
 }
 
-/// Whether an object is in the cluster as it is desired.
+/// True if an object is in the cluster as it is desired.
 fn is(table: &Table<String, Arc<Observed>>, meta: &ObjectMeta, spec: &impl Serialize) -> bool {
     let found = meta.name.as_ref().and_then(|name| table.get(name));
     let spec = serde_json::to_value(spec).unwrap_or_default();
@@ -221,7 +221,7 @@ pub fn start(
                             follow(&client, version, &native, &store, &queue).await;
                         }
                     }
-                    Err(error) => tracing::debug!(%error, "could not find out which kinds the API server serves"),
+                    Err(error) => tracing::debug!(%error, "could not discover the kinds of the API server"),
                 }
                 tokio::time::sleep(AGAIN).await;
             }

@@ -1,4 +1,4 @@
-//! What can be set on the command line. The library takes the same values.
+//! Command-line options. The library takes the same values.
 
 use std::{net::SocketAddr, str::FromStr, time::Duration};
 
@@ -8,7 +8,7 @@ use palisade_process::duration;
 
 use crate::lease::Timing;
 
-/// A number that is not 0: with 0 nothing would ever be done.
+/// A number that is not 0, because 0 would stop all work.
 fn some() -> RangedU64ValueParser<usize> {
     RangedU64ValueParser::new().range(1..)
 }
@@ -21,13 +21,13 @@ pub fn time(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Which API servers are asked.
+/// API servers to probe.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ApiServers {
-    /// Those in the EndpointSlice `kubernetes` of the namespace `default`.
+    /// API servers in the EndpointSlice `kubernetes` of the namespace `default`.
     #[default]
     Discover,
-    /// Those at these addresses.
+    /// API servers at these addresses.
     At(Vec<Uri>),
 }
 
@@ -44,7 +44,7 @@ impl FromStr for ApiServers {
 }
 
 fn parse(address: &str) -> Result<Uri, String> {
-    let hint = "write Discover, or addresses like https://10.0.0.1:6443, separated by commas";
+    let hint = "use Discover, or addresses like https://10.0.0.1:6443, separated by commas";
     let uri: Uri = address.parse().map_err(|error| format!("{address:?} is not a URL ({error}); {hint}"))?;
     if uri.host().is_none() || !matches!(uri.scheme_str(), Some("https" | "http")) {
         return Err(format!("{address:?} has no scheme or no host; {hint}"));
@@ -52,7 +52,7 @@ fn parse(address: &str) -> Result<Uri, String> {
     Ok(uri)
 }
 
-/// How often the background scan looks at all pods and workloads.
+/// Interval of the background scan; `None` if it is disabled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ScanInterval(pub Option<Duration>);
 
@@ -63,29 +63,29 @@ impl FromStr for ScanInterval {
         if text == "Off" {
             return Ok(Self(None));
         }
-        time(text).map(|interval| Self(Some(interval))).map_err(|error| format!("{error}; or write Off"))
+        time(text).map(|interval| Self(Some(interval))).map_err(|error| format!("{error}; or use Off"))
     }
 }
 
-/// Whether the background scan writes reports of other APIs, too.
+/// Reports of other APIs by the background scan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 #[value(rename_all = "PascalCase")]
 pub enum PolicyReports {
-    /// Where one of these APIs is installed.
+    /// If one of these APIs is installed.
     #[default]
     Auto,
-    /// Never. Those that were written before are deleted.
+    /// Never. Existing reports of Palisade are deleted.
     Off,
 }
 
-/// Whether something is on.
+/// A switch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 #[value(rename_all = "PascalCase")]
 pub enum Switch {
-    /// It is.
+    /// Enabled.
     #[default]
     On,
-    /// It is not.
+    /// Disabled.
     Off,
 }
 
@@ -95,58 +95,59 @@ pub struct Options {
     /// Address of /livez, /readyz and /metrics.
     #[arg(long, env = "PALISADE_LISTEN", default_value = "0.0.0.0:8080")]
     pub listen: SocketAddr,
-    /// How many ToolSecurityParams of one profile are written at the same time. A new namespace waits for none of them.
-    /// More shorten the time until a new profile is enforced in all namespaces, where the API server's answers take long.
+    /// Number of ToolSecurityParams of one profile to write concurrently. They do not delay the parameters of a new
+    /// namespace. A larger number enforces a new profile in all namespaces sooner if the API server is slow.
     #[arg(long, default_value_t = 4, value_parser = some())]
     pub write_concurrency: usize,
-    /// How many profiles are compiled and checked at the same time, which takes a processor each. Nothing else of a
-    /// profile waits for it.
+    /// Number of profiles to compile and check concurrently. Each uses one CPU. Other work on a profile does not wait
+    /// for it.
     #[arg(long, default_value_t = 2, value_parser = some())]
     pub profile_concurrency: usize,
-    /// Whether policies have match conditions that exclude requests without violations. Off gives the same verdicts, and each
-    /// request costs more. The annotation toolsecurity.dev/fast-path: Off turns it off for one profile.
+    /// Match conditions that exclude requests without violations from the evaluation. Off gives the same verdicts at a
+    /// higher cost for each request. The annotation toolsecurity.dev/fast-path: Off disables them for one profile.
     #[arg(long, env = "PALISADE_FAST_PATH", value_enum, default_value = "On")]
     pub fast_path: Switch,
-    /// How long changes are collected before a profile is reconciled.
+    /// Time to collect changes before a profile is reconciled.
     #[arg(long, default_value = "20ms", value_parser = duration)]
     pub debounce: Duration,
-    /// Which API servers are asked whether they enforce a profile: `Discover` for those behind the service kubernetes
-    /// (EndpointSlice kubernetes in namespace default; if there is none or it cannot be read, the configured address), or
-    /// their URLs, separated by commas. Their certificates must be valid for the host of the configured address.
+    /// API servers to probe: `Discover` for those behind the service kubernetes (EndpointSlice kubernetes in namespace
+    /// default; if it does not exist or cannot be read, the configured address), or their URLs, separated by commas.
+    /// Their certificates must be valid for the host of the configured address.
     #[arg(long, default_value = "Discover", value_name = "Discover|URL,...")]
     pub api_servers: ApiServers,
-    /// How often each API server is asked whether it enforces a profile when nothing has changed.
+    /// Interval of probes of each API server if there are no changes.
     #[arg(long, default_value = "5m", value_parser = time)]
     pub probe_interval: Duration,
-    /// How long the API servers may take to give the right answers after a change.
+    /// Time limit for API servers to enforce a change.
     #[arg(long, default_value = "10s", value_parser = time)]
     pub probe_timeout: Duration,
-    /// How long after a background scan the next one begins: a time, or Off. It judges existing pods and workloads and
-    /// writes a ToolSecurityReport where they violate a profile. It needs the permissions of manifests/scan.
+    /// Time between the end of a background scan and the start of the next one, or Off. The scan evaluates existing
+    /// pods and workloads and writes a ToolSecurityReport for each namespace with violations. It requires the
+    /// permissions in manifests/scan.
     #[arg(long, env = "PALISADE_SCAN_INTERVAL", default_value = "Off", value_name = "Off|TIME")]
     pub scan_interval: ScanInterval,
-    /// How many lists of 500 objects a background scan asks for in a second.
+    /// Lists of 500 objects that a background scan requests per second.
     #[arg(long, default_value_t = 10, value_parser = some())]
     pub scan_rate: usize,
-    /// How many bytes all reports of the background scan together may have, as JSON. Those that come last have counts
-    /// only, or are not written.
+    /// Limit in bytes for all reports of the background scan together, as JSON. Reports above the limit have only
+    /// counts, or are not written.
     #[arg(long, default_value_t = 16 * 1024 * 1024, value_parser = some())]
     pub scan_max_report_bytes: usize,
-    /// Whether the background scan also writes a Report of the OpenReports API (openreports.io/v1alpha1) or, where only
-    /// that is installed, a PolicyReport (wgpolicyk8s.io/v1alpha2) beside each ToolSecurityReport.
+    /// Additional reports of the background scan beside each ToolSecurityReport: a Report of the OpenReports API
+    /// (openreports.io/v1alpha1) or, if only that API is installed, a PolicyReport (wgpolicyk8s.io/v1alpha2).
     #[arg(long, env = "PALISADE_SCAN_POLICY_REPORTS", value_enum, default_value = "Auto")]
     pub scan_policy_reports: PolicyReports,
-    /// Work only while this replica holds the Lease palisade-controller in palisade-system, so that several replicas can
-    /// run: one works, the others follow the cluster and take over.
+    /// Work only while this replica holds the Lease palisade-controller in palisade-system. This allows several
+    /// replicas: one is the leader, the others are standbys.
     #[arg(long)]
     pub leader_elect: bool,
-    /// How long the other replicas wait for a leader that does not renew the Lease.
+    /// Time that standbys wait for a leader that does not renew the Lease.
     #[arg(long, default_value = "8s", value_parser = time)]
     pub leader_elect_lease_duration: Duration,
-    /// How long a leader goes on that cannot renew the Lease. Then it stops.
+    /// Time after which a leader that cannot renew the Lease stops.
     #[arg(long, default_value = "5s", value_parser = time)]
     pub leader_elect_renew_deadline: Duration,
-    /// How often the leader renews the Lease, and the others look at it.
+    /// Interval at which the leader renews the Lease and the standbys poll it.
     #[arg(long, default_value = "1s", value_parser = time)]
     pub leader_elect_retry_period: Duration,
     /// Name of this instance in events.
@@ -179,10 +180,11 @@ impl Default for Options {
 }
 
 impl Options {
-    /// The times of the election.
+    /// The times of the leader election.
     ///
     /// # Errors
-    /// They do not fit together.
+    ///
+    /// If they are inconsistent.
     pub fn election(&self) -> Result<Timing, String> {
         let timing = Timing {
             lease: self.leader_elect_lease_duration,
@@ -237,7 +239,7 @@ mod tests {
         assert_eq!("Off".parse(), Ok(ScanInterval(None)));
         assert_eq!("10m".parse(), Ok(ScanInterval(Some(Duration::from_mins(10)))));
         let error = "off".parse::<ScanInterval>().unwrap_err();
-        assert!(error.contains("or write Off"), "{error}");
+        assert!(error.contains("or use Off"), "{error}");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Values of which the store keeps thousands.
+//! Compact values, because the store keeps thousands of them.
 
 use std::marker::PhantomData;
 

@@ -1,8 +1,7 @@
-//! The lane of parameters: keeps the parameters of each namespace as the target generation of a profile needs them.
+//! The lane of parameters: keeps the parameters of each namespace as the target generation of a profile requires.
 //!
-//! It plans all namespaces when the target changes, and afterwards only those that have changed themselves. It awaits
-//! nothing but the plan: it hands writes and deletions to the [`crate::jobs`], which trigger this lane again when they
-//! end.
+//! It plans all namespaces when the target changes, and afterwards only changed namespaces. It awaits only the plan:
+//! writes and deletions are handed to the [`crate::jobs`], which trigger this lane when they end.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -33,16 +32,16 @@ use crate::{
 const MANY: usize = 256;
 /// How often a status is brought up to date while thousands are written.
 const PROGRESS: Duration = Duration::from_secs(1);
-/// How long after a plan that panicked the next one is made.
+/// Time until the next plan after a plan panicked.
 const AFTER_PANIC: Duration = Duration::from_secs(10);
 
-/// What this lane does with a profile.
+/// Processes a profile in this lane.
 pub fn work(cx: Arc<Context>, profile: String) -> BoxFuture<'static, Next> {
     async move { keep_up_to_date(&cx, &profile).await }.boxed()
 }
 
-/// Nothing to keep for the profile. If the profile is gone, somebody has removed its finalizer by force, and a
-/// reconcile deletes the remaining parameters.
+/// The profile needs no parameters. If the profile was deleted, its finalizer was removed by force, and a
+/// reconciliation deletes the remaining parameters.
 fn untargeted(cx: &Context, profile: &str) -> Next {
     if cx.store.profile(profile).is_none() {
         cx.queues.reconcile.trigger([profile.to_owned()]);
@@ -111,7 +110,7 @@ fn plan_changed(cx: &Context, profile: &str, state: &State, rules: Rules<'_>, ch
     Planning { class: if namespaces.len() > MANY { Class::Bulk } else { Class::Urgent }, namespaces }
 }
 
-/// Whether parameters that must be written were right before.
+/// True if parameters that must be written were right before.
 fn drifted(before: Option<&NamespacePlan>, now: Option<&NamespacePlan>) -> bool {
     match (before.map(|before| &before.todo), now.map(|now| &now.todo)) {
         (Some(Todo::Nothing(Some(right))), Some(Todo::Write(write))) => resolve::is(&write.params, right),
@@ -119,7 +118,7 @@ fn drifted(before: Option<&NamespacePlan>, now: Option<&NamespacePlan>) -> bool 
     }
 }
 
-/// Plans all namespaces, on a thread of its own: that takes some tenths of a second for thousands.
+/// Plans all namespaces on a separate thread: this takes some tenths of a second for thousands of namespaces.
 async fn plan_all(
     cx: &Context,
     profile: &str,
@@ -181,12 +180,12 @@ fn hand_over(cx: &Context, profile: &str, state: &State, mut planning: Planning,
     }
 }
 
-/// Reports restored parameters in an event, and everything else through a reconcile.
+/// Reports restored parameters in an event, and other changes through a reconciliation.
 fn report(cx: &Context, profile: &str, state: &State, target: &AcceptedProfile) {
     let mut restored = std::mem::take(&mut state.tenancy().restored);
     if !restored.is_empty() {
         restored.sort();
-        let note = format!("{PARAMS} were changed by someone else and restored in {}", few(&restored));
+        let note = format!("{PARAMS} were changed by another client and restored in {}", few(&restored));
         let first = ObjectMeta {
             name: Some(names::params(profile)),
             namespace: restored.first().cloned(),

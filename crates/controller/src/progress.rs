@@ -1,4 +1,4 @@
-//! What the reconciles of one profile remember. Losing it does no harm.
+//! State of the reconciliations of one profile. Losing it causes no harm.
 
 use std::{
     collections::BTreeMap,
@@ -15,7 +15,7 @@ use crate::{
     trial::{Refuted, TrialState},
 };
 
-/// What is remembered of a profile: the state of each stage.
+/// State of each stage for a profile.
 #[derive(Debug, Default)]
 pub struct Progress {
     /// The profile's uid: it distinguishes another profile of the same name.
@@ -24,7 +24,7 @@ pub struct Progress {
     pub compile: CompileState,
     /// Stage try.
     pub trial: TrialState,
-    /// The last generation that was put in force.
+    /// The last generation that took effect.
     pub last_good: LastGood,
     /// The last generation that all probes passed, or that needs none.
     pub proven: Option<Arc<AcceptedProfile>>,

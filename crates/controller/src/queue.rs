@@ -1,9 +1,9 @@
-//! When to reconcile which profile.
+//! Queues of profiles with the time of their next reconciliation.
 //!
-//! This crate does not use the controller of kube-runtime: that one knows one watched kind with relations and hands an
-//! object reference to its reconciler. Here six kinds feed one store, a change concerns the profiles that select a
-//! namespace now or did before, and a profile has state in memory that belongs to its reconciler alone. What remains is
-//! this: a time for each profile, the earliest wins, and never one profile twice at once.
+//! This crate does not use the controller of kube-runtime, which supports one watched kind with relations and passes an
+//! object reference to its reconciler. Here six kinds feed one store, a change affects the profiles that select a
+//! namespace now or did before, and the state of a profile in memory belongs to its reconciler. The remaining
+//! requirements are: one time for each profile, the earliest wins, and never one profile twice at the same time.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -87,13 +87,13 @@ enum Earliest {
 pub struct Queues {
     /// A new generation, the status.
     pub reconcile: Arc<Queue>,
-    /// Policies and bindings that somebody else has changed.
+    /// Policies and bindings that were changed by another client.
     pub repairs: Arc<Queue>,
     /// Parameters in namespaces.
     pub params: Arc<Queue>,
     /// Namespaces that are taken to stricter stages.
     pub rollouts: Arc<Queue>,
-    /// What tenants ask for: by namespace, and not by profile.
+    /// Exception requests: by namespace, and not by profile.
     pub exceptions: Arc<Queue>,
 }
 

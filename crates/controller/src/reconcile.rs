@@ -1,5 +1,6 @@
-//! The lane of reconciles. The reconcile of one profile is `compile -> check -> try -> (params) -> apply -> probe ->
-//! report`. Other lanes repair the generation in force and write its parameters, whatever a reconcile waits for.
+//! The lane of reconciliations. A reconciliation of a profile is `compile -> check -> try -> (params) -> apply -> probe
+//! -> report`. Other lanes repair the generation in effect and write its parameters, independent of a waiting
+//! reconciliation.
 
 use std::{sync::Arc, time::Duration};
 
@@ -38,7 +39,7 @@ use crate::{
     waves::RolloutState,
 };
 
-/// Why a reconcile failed. It is retried. A mistake in a profile is not an error here; the status reports it.
+/// Error of a reconciliation. It is retried. An invalid profile is not an error here; the status reports it.
 #[derive(Debug, thiserror::Error)]
 pub enum ReconcileError {
     /// Before anything was written.
@@ -48,7 +49,7 @@ pub enum ReconcileError {
     #[error("the last good spec could not be read: {0}")]
     LastGood(#[source] ApiError),
     /// Stage try.
-    #[error("the API server gave no verdict on the policies and bindings: {0}")]
+    #[error("the API server did not validate the policies and bindings: {0}")]
     Try(#[source] ApiError),
     /// Stage apply.
     #[error("a policy or binding could not be written: {0}")]
@@ -75,7 +76,7 @@ impl ReconcileError {
     }
 }
 
-/// What this lane does with a profile.
+/// Processes a profile in this lane.
 pub fn work() -> impl Fn(Arc<Context>, String) -> BoxFuture<'static, Next> {
     let all = Arc::new(AllProgress::default());
     move |cx, profile| {
@@ -101,7 +102,7 @@ async fn reconcile_once(cx: &Arc<Context>, all: &AllProgress, profile: &str) -> 
         Err(error) => {
             cx.metrics.reconciled(error.stage(), took);
             let after = backoff(&mut progress);
-            tracing::warn!(%error, ?after, "reconcile failed; will retry");
+            tracing::warn!(%error, ?after, "reconciliation failed; will retry");
             Next::After(after)
         }
     };
@@ -196,8 +197,8 @@ async fn reconcile(
     }
 }
 
-/// What probes have found about the generation in the cluster, in this process or in an earlier one, if another one was
-/// put back.
+/// The refutation of the generation in the cluster by probes of this or an earlier process, if another generation was
+/// restored.
 fn refuted(
     progress: &mut Progress,
     observed: &ObservedProfile,
@@ -211,7 +212,7 @@ fn refuted(
     progress.refuted.clone().filter(|refuted| observed.meta.generation == Some(refuted.generation))
 }
 
-/// There is no such profile.
+/// The profile does not exist.
 async fn profile_gone(cx: &Arc<Context>, profile: &str, state: &State) -> Result<Next, ReconcileError> {
     if state.in_force().accepted.is_some() || state.tenancy().has_target() {
         remove::stop_writing(cx, profile, state).await;
@@ -235,7 +236,7 @@ async fn profile_gone(cx: &Arc<Context>, profile: &str, state: &State) -> Result
     Ok(Next::Change)
 }
 
-/// The profile is being deleted. It is not compiled: a profile with mistakes can be deleted too.
+/// The profile is being deleted. It is not compiled, so that invalid profiles can be deleted.
 async fn delete(
     cx: &Arc<Context>,
     profile: &str,
@@ -260,7 +261,8 @@ async fn delete(
     }
 }
 
-/// Reports that a profile is being deleted, and why that does not go on. What an API server rejects stops no deletion.
+/// Reports that a profile is being deleted, with the error, if any. A rejection by the API server does not stop the
+/// deletion.
 async fn say_deleting(
     cx: &Context,
     observed: &ObservedProfile,
@@ -271,14 +273,14 @@ async fn say_deleting(
     match report(cx, observed, &mut progress.report, Report::of(conditions::deleting(error))).await {
         Err(error) if error.is_not_found() => Ok(()),
         Err(error) if error.is_refusal() => {
-            tracing::warn!(%error, "could not report that the profile is being deleted; deletes it nevertheless");
+            tracing::warn!(%error, "could not report that the profile is being deleted; deleting it nevertheless");
             Ok(())
         }
         said => said.map_err(ReconcileError::Report),
     }
 }
 
-/// After a restart: maintains the generation that was last in force, even before the next one is checked, unless the
+/// After a restart: maintains the generation that was last in effect, even before the next one is checked, unless the
 /// next one is already partly in the cluster.
 async fn restore_last_good(
     cx: &Context,
@@ -297,7 +299,7 @@ async fn restore_last_good(
     }
 }
 
-/// Whether a part of a generation is in the cluster. Then its parameters are there, too, because they come first.
+/// True if a part of a generation is in the cluster. Then its parameters are there, too, because they come first.
 fn is_begun(cx: &Context, profile: &str, generation: i64) -> bool {
     let generation = generation.to_string();
     let of = |meta: &ObjectMeta| {
@@ -334,7 +336,7 @@ async fn write_status(
     report(cx, observed, &mut progress.report, what).await.map_err(ReconcileError::Report)
 }
 
-/// How far the rollout is, for the status; what an earlier process reported holds until the lane has looked.
+/// The progress of the rollout for the status. The report of an earlier process is kept until the lane has run.
 fn rollout(cx: &Context, observed: &ObservedProfile, in_force: Option<&AcceptedProfile>) -> Option<RolloutStatus> {
     in_force?.profile.spec.rollout.as_ref()?;
     let state = cx.states.of(observed.meta.name.as_deref()?);
@@ -342,7 +344,7 @@ fn rollout(cx: &Context, observed: &ObservedProfile, in_force: Option<&AcceptedP
     known.or_else(|| observed.profile.as_ref().ok()?.status.as_ref()?.rollout.clone())
 }
 
-/// What the background scan found, for the status; what an earlier process reported holds until it has looked.
+/// The result of the background scan for the status. The report of an earlier process is kept until the scan has run.
 fn scan(cx: &Context, observed: &ObservedProfile) -> Option<ScanStatus> {
     if !cx.scans {
         return None;
@@ -364,7 +366,7 @@ fn mutation(cx: &Context, observed: &ObservedProfile, progress: &Progress) -> Op
     }
 }
 
-/// The reconcile of a profile that has a generation to put in force.
+/// The reconciliation of a profile with a generation to put in effect.
 struct Reconcile<'a> {
     cx: &'a Arc<Context>,
     profile: &'a str,
@@ -374,7 +376,7 @@ struct Reconcile<'a> {
 }
 
 impl Reconcile<'_> {
-    /// Puts `target` in force, and reports.
+    /// Puts `target` in effect, and reports.
     async fn enforce(
         &self,
         progress: &mut Progress,
@@ -426,18 +428,31 @@ impl Reconcile<'_> {
         let unregistered = cx.registration.problem(profile);
         let error = error.or_else(|| unregistered.map(|problem| format!("the registration of the webhook: {problem}")));
         let programmed = conditions::programmed(verdict, error.as_deref(), &summary, target);
-        let enforced = if let Some(enforced) = conditions::without_probe(verdict, &programmed, target) {
-            if enforced.reason.outcome() == Outcome::Current {
-                progress.proven = Some(Arc::clone(target));
-            }
-            Some(enforced)
-        } else {
+        let unprobed = conditions::without_probe(verdict, &programmed, target);
+        let of_checks = unprobed.as_ref().is_some_and(|enforced| conditions::probes_checks(enforced, target));
+        let known = if unprobed.is_none() || of_checks {
             let (known, again) = cx.prober.enforcement(target);
             later.at(again);
             if known.as_ref().is_some_and(|known| self.weigh(progress, target, known)) {
                 return Ok(Next::After(Duration::ZERO));
             }
-            known.and_then(|known| mutate::enforced(known.condition(), progress.mutation.as_ref()))
+            known
+        } else {
+            None
+        };
+        let enforced = match unprobed {
+            // A check in Deny that is not enforced makes the profile not ready, whatever its stage is.
+            Some(_) if known.as_ref().is_some_and(|known| !known.passed()) => known.map(|known| known.condition()),
+            Some(enforced) if of_checks => {
+                Some(conditions::with_checks(enforced, known.map(|known| known.servers()), target))
+            }
+            Some(enforced) => {
+                if enforced.reason.outcome() == Outcome::Current {
+                    progress.proven = Some(Arc::clone(target));
+                }
+                Some(enforced)
+            }
+            None => known.and_then(|known| mutate::enforced(known.condition(), progress.mutation.as_ref())),
         };
         if let Some(enforced) = enforced.or_else(|| conditions::unless_known(observed, wrote)) {
             let enforced = conditions::with_missing(enforced, &summary);
@@ -460,13 +475,13 @@ impl Reconcile<'_> {
         let (Some(before), Some(why)) = (before, known.refutation()) else { return false };
         let refuted = Refuted::new(generation, &why, before.generation());
         let error = &refuted.rejection.message;
-        tracing::warn!(profile = self.profile, generation, error, "the probes refute the profile");
+        tracing::warn!(profile = self.profile, generation, error, "probes refuted the profile");
         progress.last_good.put_back(&before);
         progress.refuted = Some(refuted);
         true
     }
 
-    /// Whether to wait for the parameters of a new generation.
+    /// Tells if the parameters of a new generation must be awaited.
     fn awaited(&self, target: &Arc<AcceptedProfile>) -> Awaited {
         match self.state.tenancy().summary(target) {
             Some(_) => self.cx.jobs.awaited(self.profile),

@@ -17,8 +17,8 @@ pub fn add_conflicts(store: &Store, profile: &ToolSecurityProfile, mut status: M
         let mut shared = both(&profile.spec).filter(|one| selects(&of_other.spec, &one.namespace.get()));
         let Some(first) = shared.next() else { continue };
         let text = format!(
-            "{}; profile {other} redirects images, too, so that they are redirected twice, in {} namespaces, first {}: let \
-             one of them redirect, or have each skip the other's target",
+            "{}; images are redirected twice, because profile {other} also redirects them, in {} namespaces, first \
+             {}: redirect images in one profile only, or let each profile skip the target of the other",
             status.message,
             shared.count() + 1,
             first.namespace.get().name,
@@ -64,7 +64,8 @@ mod tests {
         let message = |profile| {
             add_conflicts(&store, profile, MutationStatus { engine: EngineInForce::None, message: "m".into() }).message
         };
-        let expected = "m; profile other redirects images, too, so that they are redirected twice, in 2 namespaces, first tool-a: ";
+        let expected = "m; images are redirected twice, because profile other also redirects them, in 2 \
+                        namespaces, first tool-a: ";
         assert!(message(&one).starts_with(expected), "{}", message(&one));
         assert!(
             !message(&one).contains("profile same") && !message(&one).contains("profile elsewhere"),

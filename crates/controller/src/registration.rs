@@ -1,13 +1,13 @@
-//! The registration of the webhook: the profiles for whose pods API servers call it.
+//! The registration of the webhook: the profiles for which API servers call it.
 //!
-//! There is one `MutatingWebhookConfiguration` with an entry for each profile. An entry is built only from what passed
-//! the gate and is in force, and from what the webhook publishes in a `ConfigMap`; while that is empty, no webhook
-//! serves, and the controller adds no entry. The manifests create both objects. Without them there is no webhook, and
-//! nothing to do.
+//! There is one `MutatingWebhookConfiguration` with an entry for each profile. An entry is built only from a generation
+//! that passed the gate and is in effect, and from the `ConfigMap` that the webhook publishes. While that is empty, no
+//! webhook is running, and the controller adds no entry. The manifests create both objects. Without them, there is no
+//! webhook.
 //!
 //! An error in one entry must not affect all profiles: dry runs find an entry that the API server rejects, which the
-//! gate should have caught. That profile keeps its former entry, the controller writes the others, and the profile's
-//! status reports it.
+//! gate should have caught. That profile keeps its previous entry, the controller writes the others, and the status of
+//! the profile reports the error.
 
 use std::{
     collections::BTreeMap,
@@ -51,7 +51,7 @@ const AGAIN: Duration = Duration::from_secs(5);
 /// The shortest time between two turns, so that changes of many profiles become one write.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Whether the API server is to call the webhook for the pods of a profile.
+/// Tells if the API server must call the webhook for the pods of a profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted {
     /// No.
@@ -63,7 +63,7 @@ pub enum Wanted {
 }
 
 impl Wanted {
-    /// Whether a profile needs the webhook, given the engine that last mutated its pods.
+    /// Determines if a profile needs the webhook, given the engine that last mutated its pods.
     pub fn of(accepted: &AcceptedProfile, observed: Option<EngineInForce>) -> Self {
         let by_policy = observed == Some(EngineInForce::Native);
         match accepted.compiled.mutation.as_ref().map(|mutation| mutation.engine) {
@@ -79,7 +79,7 @@ impl Wanted {
 /// The entry that a profile shall have.
 #[derive(Clone, Debug)]
 struct Desired {
-    /// The state in force; `None` means no entry.
+    /// The state in effect; `None` means no entry.
     accepted: Option<Arc<AcceptedProfile>>,
     wanted: Wanted,
 }
@@ -96,7 +96,7 @@ pub struct Registration {
 }
 
 impl Registration {
-    /// Puts this state of a profile in force.
+    /// Puts this state of a profile in effect.
     pub fn want(&self, accepted: &Arc<AcceptedProfile>, wanted: Wanted) {
         let desired = Desired { accepted: Some(Arc::clone(accepted)), wanted };
         let before = self.lock().insert(accepted.compiled.profile.clone(), desired);
@@ -108,7 +108,7 @@ impl Registration {
         }
     }
 
-    /// The profile is gone, or another one has its name: nothing of it is in force.
+    /// The profile was deleted or replaced by another one of the same name: no generation is in effect.
     pub fn forget(&self, profile: &str) {
         self.lock().insert(profile.to_owned(), Desired { accepted: None, wanted: Wanted::No });
         self.changed.notify_one();
@@ -160,7 +160,7 @@ impl Registration {
                         && let Err(error) =
                             call(api.replace(WEBHOOK, &manager(true), &with(std::slice::from_ref(&entry)))).await
                     {
-                        tracing::warn!(entry = entry.name, %error, "the API server rejects an entry; the former one stays");
+                        tracing::warn!(entry = entry.name, %error, "the API server rejected an entry; the previous one remains");
                         let profile = names::profile_of_webhook_entry(&entry.name).unwrap_or_default().to_owned();
                         problems.insert(profile, error.to_string());
                         acceptable.extend(before.cloned());
@@ -188,7 +188,7 @@ impl Registration {
     }
 }
 
-/// Whether the API server rejects the object itself, and not its author, and not for lack of time.
+/// True if the API server rejects the object itself, and not its author, and not for lack of time.
 fn is_rejected(error: &ApiError) -> bool {
     matches!(error, ApiError::Refused(status) if matches!(status.code, 400 | 403 | 413 | 422))
 }

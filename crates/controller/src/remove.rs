@@ -1,15 +1,15 @@
-//! Deletes everything that was generated for a profile that is being deleted, in an order that never denies. The status
-//! says before that the profile is no longer enforced ([`crate::reconcile`]).
+//! Deletes all generated objects of a profile that is being deleted, in an order that never denies a request. Before,
+//! the status reports that the profile is no longer enforced ([`crate::reconcile`]).
 //!
-//! The bindings go first: without a binding a policy validates nothing. Then the API server gets time to notice that,
-//! because it would deny if parameters went first. Each step may find its work done, so a removal that is interrupted
-//! can begin again. No step waits: it returns when the next one is due.
+//! The bindings are deleted first: without a binding, a policy has no effect. Then the API server needs time to notice
+//! the deletion, because it would deny requests if parameters were deleted first. Each step may find its work done, so
+//! an interrupted removal can be repeated. No step waits: it returns the time of the next one.
 
 use std::{sync::Arc, time::Duration};
 
 use kube::{Api, api::ListParams, core::PartialObjectMeta};
 use palisade_api::{
-    Stage, ToolSecurityParams,
+    ToolSecurityParams,
     names::{self, Part},
 };
 use palisade_process::lists::all_metadata;
@@ -92,7 +92,7 @@ pub enum Removal {
 }
 
 impl Removal {
-    /// Whether nothing is left.
+    /// True if nothing is left.
     pub fn is_done(self) -> bool {
         self == Self::Done
     }
@@ -128,10 +128,10 @@ pub async fn step(
                 }
             }
             Removal::Releasing { since } => {
-                match accepted.filter(|accepted| accepted.compiled.probed_stage() == Stage::Deny) {
+                match accepted.filter(|accepted| accepted.compiled.denies_some()) {
                     Some(accepted) if now.duration_since(since) < LIMIT => {
                         // While other probes run, this one may get no turn, and so no answer.
-                        match timeout(LIMIT, cx.prober.denies(accepted)).await.ok().flatten() {
+                        match timeout(LIMIT, cx.prober.some_denies(accepted)).await.ok().flatten() {
                             Some(true) => return Ok(Next::After(PAUSE)),
                             // There may be other API servers, which read bindings about once a second, too.
                             Some(false) => Removal::Released { at: since + SETTLE },
@@ -173,8 +173,8 @@ pub async fn stop_writing(cx: &Context, profile: &str, state: &State) {
     cx.jobs.clear(profile);
 }
 
-/// Deletes some of the profile's parameters, as the API server lists them. Returns whether none are left but those that
-/// are being deleted: whatever finalizer holds these is none of ours, and the profile does not wait for it.
+/// Deletes some of the profile's parameters, as listed by the API server. Returns true if the only remaining ones are
+/// being deleted: finalizers on them belong to other controllers, and the profile does not wait for them.
 pub async fn params(cx: &Arc<Context>, profile: &str, state: &State) -> Result<bool, RemoveError> {
     if cx.jobs.is_busy(profile) {
         return Ok(false);
@@ -204,10 +204,10 @@ async fn finish(cx: &Context, profile: &str) -> Result<(), RemoveError> {
             Ok(Ok(())) => {}
             // The next probe sets its own labels.
             Ok(Err(error)) => tracing::debug!(%error, "could not remove the labels of the probe namespace"),
-            Err(_) => tracing::debug!("the labels of the probe namespace stay: other probes are running"),
+            Err(_) => tracing::debug!("kept the labels of the probe namespace: other probes are running"),
         }
     }
     finalizer::remove(cx, profile).await.map_err(RemoveError::Finalizer)?;
-    tracing::info!(profile, "deleted everything that was generated for the profile");
+    tracing::info!(profile, "deleted all generated objects of the profile");
     Ok(())
 }

@@ -1,6 +1,6 @@
-//! The lane of repairs: restores at once the policies and bindings in force that another writer deletes or edits. It
-//! awaits only its own writes, and nothing else in the controller delays it: no reconcile, no probe, no parameters. The
-//! parameters are already written, because the generation is the same.
+//! The lane of repairs: immediately restores policies and bindings in effect that another writer deletes or edits. It
+//! awaits only its own writes, and no other work in the controller delays it: no reconciliation, no probe, no
+//! parameters. The parameters are already written, because the generation is the same.
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,7 +17,7 @@ const LIMIT: Duration = Duration::from_secs(10);
 /// The longest time between two attempts.
 const MOST: Duration = Duration::from_secs(15);
 
-/// What this lane does with a profile.
+/// Processes a profile in this lane.
 pub fn work(cx: Arc<Context>, profile: String) -> BoxFuture<'static, Next> {
     async move { repair(&cx, &profile).await }.boxed()
 }
@@ -46,11 +46,13 @@ async fn repair(cx: &Context, profile: &str) -> Next {
     }
 }
 
-/// Puts a generation in force: from now on, repairs keep the cluster at it. Its parameters are written.
+/// Puts a generation in effect: from now on, repairs keep the cluster in its state. Its parameters must be written
+/// before.
 ///
 /// # Errors
-/// Some of it could not be written. The lane tries again, unless the API server rejects it: then the former generation
-/// is back in force as a whole.
+///
+/// If some objects could not be written. The lane retries, unless the API server rejects an object: then the previous
+/// generation is completely restored.
 pub async fn put_in_force(
     cx: &Context,
     profile: &str,
@@ -68,7 +70,7 @@ pub async fn put_in_force(
         if let Some(before) = before.filter(|_| error.is_refusal()) {
             state.in_force().accepted = Some(Arc::clone(&before));
             if let Err(error) = write(cx, profile, &before, state).await {
-                tracing::warn!(profile, %error, "could not restore the generation that was in force before; will retry");
+                tracing::warn!(profile, %error, "could not restore the previous generation; will retry");
             }
         }
         cx.queues.repairs.schedule(profile.to_owned(), palisade_process::delay(1, MOST));

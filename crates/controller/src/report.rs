@@ -28,7 +28,7 @@ use crate::{
 /// The longest message about a namespace, in characters.
 const LONGEST: usize = 1000;
 
-/// What this stage remembers of a profile.
+/// State of this stage for a profile.
 #[derive(Debug, Default)]
 pub struct ReportState {
     /// The namespaces that were reported as failed.
@@ -44,7 +44,7 @@ pub struct Report<'a> {
     pub conditions: [Condition; 3],
     /// The namespaces of a profile: how many, and which failed.
     pub namespaces: Namespaces,
-    /// What is in force, which may be the last good generation.
+    /// The generation in effect, which may be the last good one.
     pub in_force: Option<&'a AcceptedProfile>,
     /// Which engine mutates pods.
     pub mutation: Option<MutationStatus>,
@@ -52,12 +52,12 @@ pub struct Report<'a> {
     pub rollout: Option<RolloutStatus>,
     /// The same as a condition.
     pub rolled_out: Option<Condition>,
-    /// What the background scan found.
+    /// Results of the background scan.
     pub scan: Option<ScanStatus>,
 }
 
 impl Report<'_> {
-    /// The report about a profile of which nothing is in force.
+    /// The report about a profile without a generation in effect.
     pub fn of(conditions: [Condition; 3]) -> Self {
         Self {
             conditions,
@@ -96,6 +96,7 @@ impl Namespaces {
         let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
         let [deny, warn, audit] = by_stage.map(number);
         let counts = NamespaceCounts {
+            summary: format!("{ready}/{selected}"),
             selected: number(selected),
             ready: number(ready),
             failed: number(failed.len()),
@@ -127,7 +128,7 @@ pub async fn report(
     let observations = Observations {
         generation: observed.meta.generation,
         conditions,
-        namespaces: namespaces.counts,
+        namespaces: namespaces.counts.clone(),
         failed: namespaces.first(),
         implied: in_force.map(|in_force| in_force.compiled.implied.clone()),
         exceptions: in_force.and_then(|in_force| exceptions(cx, in_force)),

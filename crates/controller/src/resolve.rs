@@ -15,11 +15,11 @@ use crate::{
     store::{ObservedNamespace, ObservedParams, Tenants},
 };
 
-/// Parameters that a policy in force reads, also if the profile no longer declares them. A policy denies if it cannot
-/// read one of its parameters.
+/// Parameters that a policy in effect reads, including those that the profile no longer declares. A policy denies
+/// requests if it cannot read one of its parameters.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Keep {
-    /// None besides those that the profile declares.
+    /// Only those that the profile declares.
     #[default]
     Nothing,
     /// These, as `name:Type`.
@@ -51,7 +51,7 @@ impl Keep {
         }
     }
 
-    /// Whether it keeps all that `other` keeps.
+    /// True if it keeps all that `other` keeps.
     pub fn covers(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Everything, _) | (_, Self::Nothing) => true,
@@ -95,7 +95,7 @@ pub struct NamespacePlan {
     pub stage: Option<Stage>,
     /// Why every pod of the namespace violates the profile, if it does.
     pub problem: Option<String>,
-    /// Whether the parameters have values that only the policy before this one reads.
+    /// True if the parameters have values that only the policy before this one reads.
     pub carried: bool,
     /// The work to do.
     pub todo: Todo,
@@ -113,9 +113,9 @@ pub enum Todo {
 }
 
 impl NamespacePlan {
-    /// The plan for parameters that were left in a namespace that is gone. Kubernetes empties a namespace of the kinds that
-    /// its API server lists, and one that has just started lists this one a little later. A new namespace of this name
-    /// would be judged by them until it has its own.
+    /// The plan for parameters that remain in a deleted namespace. Kubernetes empties a namespace of the kinds that its
+    /// API server lists, and an API server that has just started lists this kind with a delay. A new namespace of the
+    /// same name would be evaluated with them until it has its own.
     pub fn without_namespace() -> Self {
         Self { stage: None, problem: None, carried: false, todo: Todo::Remove }
     }
@@ -197,7 +197,7 @@ pub struct Plan {
     pub ready: usize,
     /// In how many some parameters have values that only the policy before this one reads.
     pub carried: usize,
-    /// Those in which every pod violates the profile, and why.
+    /// Namespaces in which every pod violates the profile, with the reason.
     pub problems: BTreeMap<String, String>,
     /// Those with parameters that should not be there.
     pub removable: BTreeSet<String>,
@@ -272,7 +272,7 @@ impl NamespacePlan {
     }
 }
 
-/// Whether the parameters are as desired, and belong to the controller alone.
+/// True if the parameters are as desired, and belong to the controller alone.
 pub fn is(desired: &Packed<ToolSecurityParamsSpec>, observed: &ObservedParams) -> bool {
     observed.spec.as_ref() == Some(desired) && !observed.held
 }

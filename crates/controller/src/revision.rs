@@ -1,4 +1,4 @@
-//! The generations of a profile that were put in force, each in a `ControllerRevision`. After a restart, the controller
+//! The generations of a profile that took effect, each in a `ControllerRevision`. After a restart, the controller
 //! enforces the last one if the profile itself is not accepted; the webhook mutates pods by it.
 
 use k8s_openapi::{api::apps::v1::ControllerRevision, apimachinery::pkg::apis::meta::v1::ObjectMeta};
@@ -22,8 +22,8 @@ fn api(client: &Client) -> Api<ControllerRevision> {
     Api::namespaced(client.clone(), names::OPERATOR_NAMESPACE)
 }
 
-/// All revisions of a profile, the newest first, including the one that older versions of Palisade wrote under another
-/// name.
+/// All revisions of a profile, the newest first, including the one that earlier versions of Palisade wrote under
+/// another name.
 async fn all(client: &Client, profile: &str) -> Result<Vec<ControllerRevision>, ApiError> {
     let of_profile = ListParams::default().labels(&format!("{}={profile}", names::PROFILE_LABEL));
     let mut found = call(lists::all(&api(client), &of_profile)).await?;
@@ -41,7 +41,7 @@ fn of_uid(object: &ControllerRevision, uid: Option<&str>) -> Option<Revision> {
     Revision::read(object).ok().filter(|revision| Some(revision.uid.as_str()) == uid)
 }
 
-/// Writes the revision of the generation in force, if it is missing, and then deletes those that are too old.
+/// Writes the revision of the generation in effect if it is missing, then deletes revisions that are too old.
 pub async fn save(client: &Client, accepted: &AcceptedProfile) -> Result<(), ApiError> {
     let meta = &accepted.profile.metadata;
     let profile = meta.name.as_deref().unwrap_or_default();

@@ -1,8 +1,8 @@
-//! The lane of rollouts: takes namespaces to stricter stages, wave by wave, as `spec.rollout` says.
+//! The lane of rollouts: promotes namespaces to stricter stages in waves, as specified in `spec.rollout`.
 //!
-//! A namespace is promoted by its label, and only if everything in it complies. The labels are what the API server acts
-//! by and what the next process goes on from; the status has the number of the wave and since when it soaks. Whatever
-//! of it is lost, a wave begins again, and no namespace becomes weaker.
+//! A namespace is promoted by its label, and only if all of its objects comply. The labels determine the behaviour of
+//! the API server and are the starting point of the next process; the status has the number of the wave and the start
+//! of its soak time. If any of it is lost, a wave starts again, and no namespace becomes weaker.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -42,20 +42,20 @@ use crate::{
     },
 };
 
-/// How many namespaces are judged and promoted before a profile is read again: so a pause takes effect soon.
+/// Number of namespaces to evaluate and promote before a profile is read again, so that a pause takes effect soon.
 const BATCH: usize = 40;
 /// How many of them at the same time.
 const AT_ONCE: usize = 8;
 /// How many objects one request lists at most.
 const PAGE: u32 = 250;
-/// How often namespaces are judged again whose objects violated the profile.
+/// Interval for evaluating namespaces with violations again.
 const AGAIN: Duration = Duration::from_mins(5);
 /// How often denials are looked for during a soak time.
 const LOOK: Duration = Duration::from_secs(30);
 /// The longest pause after a failure.
 const MOST: Duration = Duration::from_mins(1);
 
-/// What this lane does with a profile.
+/// Processes a profile in this lane.
 pub fn work(cx: Arc<Context>, profile: String) -> BoxFuture<'static, Next> {
     async move {
         let Some(state) = cx.states.get(&profile) else { return Next::Change };
@@ -106,26 +106,26 @@ enum RolloutError {
     List { namespace: String, error: ApiError },
     #[error("namespace {namespace} could not be changed: {error}{}", help(error))]
     Write { namespace: String, error: ApiError },
-    #[error("the events that tell of denials could not be listed: {error}{}", help(error))]
+    #[error("the events about denials could not be listed: {error}{}", help(error))]
     Denials { error: ApiError },
     #[error("the time could not be read from an API server: {0}")]
     Clock(ApiError),
     #[error("the policies could not be compiled: {0}")]
     Compile(String),
-    #[error("judging panicked, which is a bug in Palisade: {0}")]
+    #[error("the evaluation panicked, which is a bug in Palisade: {0}")]
     Panicked(#[from] tokio::task::JoinError),
 }
 
 fn help(error: &ApiError) -> &'static str {
     // By RBAC: an admission policy says itself what to do.
     if error.is_forbidden() && !error.to_string().contains("ValidatingAdmissionPolicy") {
-        "; kubectl apply -k manifests/rollout permits it, or rollout.enabled=true in the chart"
+        "; grant the permission with kubectl apply -k manifests/rollout, or with rollout.enabled=true in the chart"
     } else {
         ""
     }
 }
 
-/// One turn: what is done before the profile is read again.
+/// One turn: the work between two reads of the profile.
 struct Turn<'a> {
     cx: &'a Arc<Context>,
     profile: &'a str,
@@ -136,7 +136,7 @@ struct Turn<'a> {
 }
 
 impl Turn<'_> {
-    /// Where the rollout is: as this process knows it, or else as the one before reported it.
+    /// The state of the rollout in this process, otherwise as reported by the previous one.
     fn status(&self) -> RolloutStatus {
         let known = self.state.rollout().status.clone();
         let reported = || self.observed.profile.as_ref().ok()?.status.as_ref()?.rollout.clone();
@@ -176,13 +176,13 @@ impl Turn<'_> {
         if !due.is_empty() {
             status.phase = RolloutPhase::Promoting;
             if !self.state.rollout().mutated {
-                "promotes nothing before an engine is observed mutating pods; status.mutation says more"
+                "no namespace is promoted until an engine is observed mutating pods; see status.mutation"
                     .clone_into(&mut status.message);
                 return Ok(Next::Change);
             }
             let batch: Vec<_> =
                 selected.iter().filter_map(|one| Some((one, *due.get(one.name.as_str())?))).take(BATCH).collect();
-            status.message = format!("{} to judge", counted(due.len(), "namespace"));
+            status.message = format!("{} to evaluate", counted(due.len(), "namespace"));
             self.promote(&batch).await?;
             return Ok(Next::After(Duration::ZERO));
         }
@@ -196,7 +196,7 @@ impl Turn<'_> {
         self.soak(status, wave, &denying.map(|one| one.namespace.name.as_str()).collect(), again).await
     }
 
-    /// The namespaces to judge, and when to judge others again.
+    /// The namespaces to evaluate, and the time of the next evaluation of others.
     fn due<'p>(&self, plan: &Plan<'p>) -> (BTreeMap<&'p str, Stage>, Next) {
         let now = Instant::now();
         let mut memory = self.state.rollout();
@@ -258,11 +258,11 @@ impl Turn<'_> {
         (status.phase, status.soak_started) = (RolloutPhase::Promoting, None);
         // Each wave judges those again that were held before.
         self.state.rollout().judged.clear();
-        self.announce(EventType::Normal, "WaveStarted", &format!("wave {} of {} begins", status.wave, status.waves));
+        self.announce(EventType::Normal, "WaveStarted", &format!("wave {} of {} started", status.wave, status.waves));
         Ok(Next::After(Duration::ZERO))
     }
 
-    /// In which of these namespaces pods were denied since then; `None` if in none.
+    /// The namespaces with denied pods since then; `None` if there are none.
     async fn denied(&self, among: &BTreeSet<&str>, since: Timestamp) -> Result<Option<String>, RolloutError> {
         let mut denials = denials::since(&self.cx.client, self.profile, since)
             .await
@@ -273,7 +273,7 @@ impl Turn<'_> {
         Ok(first.map(|(_, message)| format!("the profile denied pods of workloads in {}: {message}", few(&names))))
     }
 
-    /// Judges some namespaces, promotes those that comply and holds the others.
+    /// Evaluates some namespaces, promotes compliant ones and holds the others.
     async fn promote(&self, batch: &[(&Namespace, Stage)]) -> Result<(), RolloutError> {
         let judge = self.judge().await?;
         let verdicts = batch.iter().map(|(one, _)| self.verdict(Arc::clone(&judge), one).boxed());
@@ -307,9 +307,8 @@ impl Turn<'_> {
         judge.map_err(RolloutError::Compile)
     }
 
-    /// What in a namespace violates the profile: of what is current, and belongs to no other workload, which is judged
-    /// itself. Objects are judged a page at a time, and then dropped: those of one namespace can be more than fits into
-    /// memory.
+    /// The violations in a namespace, by current objects that belong to no other evaluated workload. Objects are
+    /// evaluated a page at a time, and then dropped: those of one namespace can exceed the memory.
     async fn verdict(&self, judge: Arc<Judge>, one: &Namespace) -> Result<Option<String>, RolloutError> {
         let (name, namespace) = (&one.name, Arc::new(one.clone()));
         let asked = self.cx.store.asked.of(self.profile, name);
@@ -328,7 +327,7 @@ impl Turn<'_> {
                     let (namespace, params) = (Arc::clone(&namespace), params.clone());
                     let _permit = self.cx.plans.acquire().await;
                     findings = tokio::task::spawn_blocking(move || {
-                        findings.judge(&judge.tenant(&accepted, &namespace, params.as_deref()), &objects);
+                        findings.judge(&judge.tenant(&accepted, &namespace, params.as_deref()).in_deny(), &objects);
                         drop((objects, room));
                         findings
                     })
@@ -393,7 +392,7 @@ impl Turn<'_> {
             namespace: Some(namespace.to_owned()),
             ..ObjectMeta::default()
         };
-        let note = format!("profile {} keeps this namespace at its stage: {why}", self.profile);
+        let note = format!("profile {} holds this namespace at its stage: {why}", self.profile);
         self.cx.events.params(&params, EventType::Warning, "NamespaceHeld", &note);
     }
 
@@ -428,12 +427,12 @@ fn seconds(count: i64) -> Duration {
     Duration::from_secs(u64::try_from(count).unwrap_or_default())
 }
 
-/// What is left to do after the last wave.
+/// The message after the last wave.
 fn over(held: i64) -> String {
     match usize::try_from(held).unwrap_or_default() {
-        0 => "all waves are over".to_owned(),
+        0 => "all waves are complete".to_owned(),
         held => format!(
-            "all waves are over; {} held at their stage, judged again every {} minutes",
+            "all waves are complete; {} held at their stage, evaluated again every {} minutes",
             counted(held, "namespace"),
             AGAIN.as_secs() / 60
         ),

@@ -32,8 +32,8 @@ pub enum Error {
     /// Flags that do not fit together.
     #[error("{0}")]
     Options(String),
-    /// No client can be made of the configuration.
-    #[error("cannot make a client for the API server: {0}")]
+    /// No client can be created from the configuration.
+    #[error("cannot create a client for the API server: {0}")]
     Client(#[from] kube::Error),
     /// A task that the controller needs.
     #[error(transparent)]

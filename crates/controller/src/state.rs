@@ -1,5 +1,5 @@
-//! What the lanes of one profile share. They hold locks of data for moments only, and never while they await anything;
-//! only [`State::writing`] is held during requests, by the lane that writes policies and bindings of the profile.
+//! Shared state of the lanes of one profile. They hold locks of data only briefly, and never while awaiting; only
+//! [`State::writing`] is held during requests, by the lane that writes policies and bindings of the profile.
 
 use std::{
     collections::BTreeMap,
@@ -64,10 +64,11 @@ impl State {
         self.rollout.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The policies of a generation, compiled to judge by. They are kept until another generation is asked for.
+    /// The policies of a generation, compiled for evaluation. They are kept until another generation is requested.
     ///
     /// # Errors
-    /// A mistake in a policy, which the check of the profile should have found.
+    ///
+    /// An error in a policy, which the check of the profile should have found.
     pub fn judge(&self, accepted: &Arc<AcceptedProfile>) -> Result<Arc<Judge>, String> {
         // Compiling takes a while: whoever needs the same waits for it.
         let mut known = self.judge.lock().unwrap_or_else(PoisonError::into_inner);
@@ -79,7 +80,7 @@ impl State {
         Ok(judge)
     }
 
-    /// What the background scan found; `None` until it has looked.
+    /// Results of the background scan; `None` before its first run.
     pub fn scan(&self) -> MutexGuard<'_, Option<ScanStatus>> {
         self.scan.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -93,13 +94,13 @@ impl State {
 /// The generation that policies and bindings are kept at.
 #[derive(Debug, Default)]
 pub struct InForce {
-    /// The generation in force, or being put in force. While there is none, nothing is restored.
+    /// The generation in effect, or being put in effect. If there is none, no objects are restored.
     pub accepted: Option<Arc<AcceptedProfile>>,
     /// When a policy was written last.
     pub settling: Settling,
     /// The generation whose policies and bindings were confirmed to be in the cluster.
     pub confirmed: Option<i64>,
-    /// Whether this process has written a policy or binding.
+    /// True if this process has written a policy or binding.
     pub wrote: bool,
     /// Why policies and bindings could not be restored.
     pub error: Option<String>,
@@ -108,17 +109,17 @@ pub struct InForce {
 }
 
 impl InForce {
-    /// The generation that is put in force or is.
+    /// The generation that is in effect or being put in effect.
     pub fn generation(&self) -> Option<i64> {
         self.accepted.as_ref().map(|accepted| accepted.generation())
     }
 
-    /// Whether all policies and bindings of the generation in force were confirmed to be in the cluster.
+    /// True if all policies and bindings of the generation in effect were confirmed to be in the cluster.
     pub fn is_confirmed(&self) -> bool {
         self.confirmed.is_some() && self.confirmed == self.generation()
     }
 
-    /// How long until the API server surely evaluates the policies in the cluster; `None` if it already does.
+    /// Time until the API server certainly evaluates the policies in the cluster; `None` if it already does.
     pub fn settles_in(&self, now: Instant) -> Option<Duration> {
         let rest = LINGER.saturating_sub(now.duration_since(self.settling.since));
         (!rest.is_zero()).then_some(rest)
@@ -132,7 +133,7 @@ pub struct Settling {
     pub since: Instant,
     /// The parameters that the policy before it reads.
     pub before: Keep,
-    /// Whether there was a policy before it.
+    /// True if there was a policy before it.
     pub replaced: bool,
 }
 

@@ -10,7 +10,7 @@ use palisade_api::{
     conditions::{ConditionType, Outcome, Reason},
 };
 
-/// Whether a condition holds.
+/// Status of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConditionStatus {
     /// It does.
@@ -25,7 +25,7 @@ impl ConditionStatus {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::True, Self::False, Self::Unknown];
 
-    /// As it stands in a condition.
+    /// The value in a condition.
     pub fn text(self) -> &'static str {
         match self {
             Self::True => "True",
@@ -40,7 +40,7 @@ impl ConditionStatus {
 pub struct Condition {
     /// Which condition.
     pub type_: ConditionType,
-    /// Whether it holds.
+    /// Its status.
     pub status: ConditionStatus,
     /// Why.
     pub reason: Reason,
@@ -54,21 +54,21 @@ impl Condition {
         Self { type_, status, reason, message: message.into() }
     }
 
-    /// Whether something failed.
+    /// True if something failed.
     pub fn is_alarming(&self) -> bool {
         matches!(self.reason.outcome(), Outcome::Retrying | Outcome::Failed)
     }
 
-    /// Whether it only reports work in progress.
+    /// True if it only reports work in progress.
     pub fn is_transient(&self) -> bool {
         self.reason.outcome() == Outcome::InProgress
     }
 }
 
-/// All conditions: those of the pipeline, and `Ready`, `Reconciling` and `Stalled`, for which tools wait that know nothing
-/// about Palisade (kubectl wait, Argo CD, Flux). These follow the rules of kstatus:
-/// <https://github.com/kubernetes-sigs/cli-utils/tree/master/pkg/kstatus>. The first condition of the pipeline that is not
-/// as the profile asks for decides, and they have its reason and message.
+/// All conditions: those of the pipeline, and `Ready`, `Reconciling` and `Stalled` for tools without knowledge of
+/// Palisade (kubectl wait, Argo CD, Flux). The latter follow the rules of kstatus:
+/// <https://github.com/kubernetes-sigs/cli-utils/tree/master/pkg/kstatus>. They have the reason and message of the
+/// first condition in the pipeline that is not in its target state.
 pub fn with_summary(pipeline: [Condition; 3]) -> [Condition; 6] {
     let outcome = |condition: &Condition| condition.reason.outcome();
     let [accepted, programmed, enforced] = pipeline;
@@ -91,8 +91,8 @@ pub fn with_summary(pipeline: [Condition; 3]) -> [Condition; 6] {
     [accepted, programmed, enforced, ready, reconciling, stalled]
 }
 
-/// How far the rollout is, as `kubectl wait` understands it. What was seen of another generation says nothing about this
-/// one.
+/// The progress of the rollout as a condition, for `kubectl wait`. Observations of another generation do not count for
+/// this one.
 pub fn rolled_out(rollout: &RolloutStatus, of_this_generation: bool) -> Condition {
     let (status, reason) = match rollout.phase {
         _ if !of_this_generation => (ConditionStatus::False, Reason::InProgress),
@@ -103,11 +103,11 @@ pub fn rolled_out(rollout: &RolloutStatus, of_this_generation: bool) -> Conditio
         RolloutPhase::Stopped => (ConditionStatus::False, Reason::Stopped),
         RolloutPhase::Failed => (ConditionStatus::False, Reason::RolloutFailed),
     };
-    let message = if of_this_generation { &rollout.message } else { "the rollout has yet to look at this generation" };
+    let message = if of_this_generation { &rollout.message } else { "the rollout has not processed this generation" };
     Condition::new(ConditionType::RolledOut, status, reason, message)
 }
 
-/// What was observed of a profile.
+/// Observed state of a profile.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Observations {
     /// The generation this is about.
@@ -118,15 +118,15 @@ pub struct Observations {
     pub namespaces: NamespaceCounts,
     /// The first ten that failed.
     pub failed: Vec<FailedNamespace>,
-    /// The level of the Pod Security Standards that the profile in force implies.
+    /// The level of the Pod Security Standards that the profile in effect implies.
     pub implied: Option<PssEquivalent>,
-    /// How many exceptions the profile in force has.
+    /// How many exceptions the profile in effect has.
     pub exceptions: Option<ExceptionCounts>,
-    /// Which engine mutates pods, if the profile in force mutates any.
+    /// The engine that mutates pods, if the profile in effect mutates any.
     pub mutation: Option<MutationStatus>,
     /// How far the rollout is.
     pub rollout: Option<RolloutStatus>,
-    /// What the background scan found.
+    /// Results of the background scan.
     pub scan: Option<ScanStatus>,
     /// The policies in the cluster.
     pub policies: Vec<String>,
@@ -164,7 +164,7 @@ pub fn next<'a>(
     let status = ToolSecurityProfileStatus {
         observed_generation: observations.generation,
         conditions,
-        namespaces: observations.namespaces,
+        namespaces: observations.namespaces.clone(),
         failed_namespaces: observations.failed.clone(),
         pss_equivalent: observations.implied.clone(),
         exceptions: observations.exceptions,
@@ -177,7 +177,7 @@ pub fn next<'a>(
     (!same).then_some((status, transitions))
 }
 
-/// Whether `previous` contains all of `status`. Conditions of other writers do not matter.
+/// True if `previous` contains all of `status`. Conditions of other writers do not matter.
 fn is_same(previous: &ToolSecurityProfileStatus, status: &ToolSecurityProfileStatus) -> bool {
     let ToolSecurityProfileStatus {
         observed_generation,
@@ -357,7 +357,8 @@ mod tests {
         )
     }
 
-    /// The statuses that tests/kstatus judges with the libraries of Argo CD and Flux. `UPDATE_GOLDEN=1` writes them anew.
+    /// The statuses that tests/kstatus evaluates with the libraries of Argo CD and Flux. `UPDATE_GOLDEN=1` writes them
+    /// again.
     #[test]
     #[allow(clippy::disallowed_methods, reason = "a test that reads a file")]
     fn the_statuses_for_other_tools_are_up_to_date() {

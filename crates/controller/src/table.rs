@@ -1,10 +1,10 @@
-//! What a watch has shown of one kind of object.
+//! Objects of one kind, kept by a watch.
 
 use std::{borrow::Borrow, collections::BTreeMap, ops::RangeBounds};
 
 use kube::{core::ObjectMeta, runtime::watcher::Event};
 
-/// Objects by key. Values are what is kept of an object; they are cheap to clone.
+/// Objects by key. Values are the parts of an object that are kept; they are cheap to clone.
 #[derive(Debug)]
 pub struct Table<K, V> {
     rows: BTreeMap<K, Row<V>>,
@@ -23,10 +23,10 @@ struct Row<V> {
     value: V,
 }
 
-/// What an event changed.
+/// A change by an event.
 #[derive(Debug, PartialEq)]
 pub struct Change<K, V> {
-    /// Of which object.
+    /// The object.
     pub key: K,
     /// Before, if it existed.
     pub before: Option<V>,
@@ -41,7 +41,7 @@ impl<K, V> Default for Table<K, V> {
 }
 
 impl<K: Ord + Clone, V: Clone + PartialEq> Table<K, V> {
-    /// Whether a list has been read to its end.
+    /// True if a list has been read to its end.
     pub fn synced(&self) -> bool {
         self.synced
     }
@@ -89,8 +89,8 @@ impl<K: Ord + Clone, V: Clone + PartialEq> Table<K, V> {
         (before.as_ref() != Some(&value)).then_some(Change { key, before, after: Some(value) })
     }
 
-    /// Sets an object as the answer to a write has it. Ignores an answer that comes late: if the watch is beyond its version
-    /// and the object is not there, it was deleted since.
+    /// Sets an object from the response to a write. A late response is ignored: if the watch is beyond its version and
+    /// the object does not exist, it was deleted since.
     pub fn wrote(&mut self, key: K, version: u64, value: V) -> Option<Change<K, V>> {
         if version > 0 && version <= self.shown && !self.rows.contains_key(&key) {
             return None;

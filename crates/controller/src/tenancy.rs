@@ -29,10 +29,10 @@ pub struct Tenancy {
     pub restored: Vec<String>,
 }
 
-/// The plan of all namespaces, and what it was made from.
+/// The plan of all namespaces, and its input.
 #[derive(Debug)]
 pub struct Planned {
-    /// For which generation.
+    /// The generation of the plan.
     pub target: Arc<AcceptedProfile>,
     /// The parameters that had to be kept.
     pub keep: Keep,
@@ -40,7 +40,7 @@ pub struct Planned {
     pub until: Option<Timestamp>,
     /// The work to do in each namespace.
     pub plan: Plan,
-    /// Whether its jobs were handed over.
+    /// True if its jobs were handed over.
     pub handed_over: bool,
 }
 
@@ -52,7 +52,7 @@ pub struct Failure {
     again: Instant,
     /// Why.
     message: String,
-    /// Whether they should have been deleted.
+    /// True if they should have been deleted.
     deleting: bool,
 }
 
@@ -69,8 +69,8 @@ pub struct Summary {
     pub problems: BTreeMap<String, String>,
     /// Those whose parameters could not be written, and why.
     pub unwritten: BTreeMap<String, String>,
-    /// How many of them have no parameters at all: what differs by namespace is judged there neither when a pod is created,
-    /// which the stage Deny denies, nor when one is updated.
+    /// Number of namespaces without parameters. Checks with parameters are not evaluated there: in the stage Deny, new
+    /// pods are denied, and updates are not evaluated.
     pub missing: usize,
 }
 
@@ -82,7 +82,7 @@ impl Tenancy {
         new
     }
 
-    /// Whether there is a generation to keep parameters for.
+    /// True if there is a generation to keep parameters for.
     pub fn has_target(&self) -> bool {
         self.target.is_some()
     }
@@ -117,7 +117,7 @@ impl Tenancy {
         failures.into_iter().next().map(|(namespace, failure)| (namespace, more, failure.message))
     }
 
-    /// Whether the plan still holds. It may keep more parameters than necessary if it carries none.
+    /// True if the plan still holds. It may keep more parameters than necessary if it carries none.
     pub fn is_planned(&mut self, target: &Arc<AcceptedProfile>, keep: &Keep, now: Timestamp) -> bool {
         let Some(planned) = &mut self.planned else { return false };
         let current = Arc::ptr_eq(&planned.target, target) && planned.until.is_none_or(|until| now <= until);

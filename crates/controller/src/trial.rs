@@ -1,8 +1,8 @@
-//! Stage try: asks for the API server's verdict on a generation, before anything of it is written.
+//! Stage try: asks the API server to validate a generation before any of its objects is written.
 //!
-//! The gate knows what an API server rejects. Its gaps must not lead to policies of one generation beside parameters of
-//! another. So this stage sends each policy and binding as a dry run. If the API server rejects one, the profile is not
-//! accepted, and the last good generation stays whole.
+//! The gate implements the validation of the API server. Gaps in it must not lead to policies of one generation beside
+//! parameters of another. Therefore this stage sends each policy and binding as a dry run. If the API server rejects
+//! one, the profile is not accepted, and the last good generation stays complete.
 
 use std::{fmt::Debug, sync::Arc, time::Duration};
 
@@ -34,14 +34,14 @@ use crate::{
 /// The longest message about a generation that was refuted, in characters.
 const MESSAGE: usize = 3000;
 
-/// What this stage remembers of a profile.
+/// State of this stage for a profile.
 #[derive(Debug, Default)]
 pub struct TrialState {
     /// The last answer.
     last: Option<Tried>,
 }
 
-/// What the API server answered about a generation.
+/// The answer of the API server for a generation.
 #[derive(Debug)]
 struct Tried {
     /// The generation.
@@ -54,8 +54,8 @@ struct Tried {
     again: Instant,
 }
 
-/// Whether the API server would accept a generation. This stage asks once, before anything of it is written, and again
-/// from time to time while the API server rejects it.
+/// The verdict of the API server on a generation. This stage asks once before writing, and again periodically while the
+/// API server rejects the generation.
 pub async fn tried(
     cx: &Context,
     profile: &str,
@@ -103,7 +103,7 @@ pub fn reject(trial: &mut TrialState, generation: i64, rejection: Rejection, lat
     rejection
 }
 
-/// The generation that probes refuted: it was in force, and an API server denied by it an object that complies.
+/// A generation that probes refuted: with it in effect, an API server denied a compliant object.
 #[derive(Clone, Debug)]
 pub struct Refuted {
     /// The generation.
@@ -116,14 +116,14 @@ impl Refuted {
     /// The generation is refuted, and another one is put back.
     pub fn new(generation: i64, why: &str, put_back: i64) -> Self {
         let message = format!(
-            "{why}; so the spec of generation {put_back} was put back. Something else in the cluster may change objects \
-             before they are judged. Change the profile to have it tried again"
+            "{why}; therefore the spec of generation {put_back} was restored. Another component of the cluster may \
+             change objects before they are evaluated. Change the profile to try again"
         );
         let message = message.chars().take(MESSAGE).collect();
         Self { generation, rejection: Arc::new(Rejection { reason: Reason::CompliantPodDenied, message }) }
     }
 
-    /// What an earlier process reported about the generation in the cluster: a restart must not try it again.
+    /// The report of an earlier process about the generation in the cluster: a restart must not try it again.
     pub fn reported(observed: &ObservedProfile) -> Option<Self> {
         let status = observed.profile.as_ref().ok()?.status.as_ref()?;
         let accepted = ConditionType::Accepted.to_string();

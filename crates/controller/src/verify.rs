@@ -1,4 +1,4 @@
-//! Checks an installation: a controller leads, and each profile does what it asks for.
+//! Checks an installation: there is a leader, and all profiles are Ready.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::call::{ApiError, call};
 /// How often to look.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// What is wrong with the installation.
+/// An error in the installation.
 #[derive(Debug, thiserror::Error)]
 #[error("after {} s: {problem}", .limit.as_secs())]
 pub struct VerifyError {
@@ -30,7 +30,7 @@ pub async fn run(client: Client, limit: Duration, stop: CancellationToken) -> Re
     loop {
         let problem = match look(&client, &mut first).await {
             Ok((leader, profiles)) => {
-                tracing::info!(holder = leader, profiles, "a controller leads, and all profiles are Ready");
+                tracing::info!(holder = leader, profiles, "there is a leader, and all profiles are Ready");
                 return Ok(());
             }
             Err(problem) => problem,
@@ -42,7 +42,7 @@ pub async fn run(client: Client, limit: Duration, stop: CancellationToken) -> Re
     }
 }
 
-/// Who leads, and how many profiles there are; or what is wrong.
+/// The leader and the number of profiles, or an error.
 async fn look(client: &Client, first: &mut Option<MicroTime>) -> Result<(String, usize), String> {
     let unreadable = |what: &str, error: ApiError| format!("{what} could not be read: {error}");
     let leases: Api<Lease> = Api::namespaced(client.clone(), names::OPERATOR_NAMESPACE);
@@ -53,7 +53,7 @@ async fn look(client: &Client, first: &mut Option<MicroTime>) -> Result<(String,
     };
     // Clocks of two machines are not compared.
     if *first.get_or_insert_with(|| renewed.clone()) == renewed {
-        return Err(format!("{leader} holds the Lease and does not renew it"));
+        return Err(format!("{leader} holds the Lease but does not renew it"));
     }
     let api: Api<ToolSecurityProfile> = Api::all(client.clone());
     let profiles = call(all(&api, &ListParams::default())).await;
@@ -68,7 +68,7 @@ fn unready(profile: &ToolSecurityProfile) -> Option<String> {
     let name = profile.metadata.name.as_deref().unwrap_or_default();
     match conditions.into_iter().find(|condition| condition.type_ == ready) {
         Some(ready) if ready.observed_generation != profile.metadata.generation => {
-            Some(format!("{name}: the controller has not seen its last change"))
+            Some(format!("{name}: the controller has not processed its last change"))
         }
         Some(ready) if ready.status == "True" => None,
         Some(ready) => Some(format!("{name} is not Ready: {}: {}", ready.reason, ready.message)),

@@ -1,4 +1,4 @@
-//! Writes and deletes parameters: runs the jobs of the [`crate::jobs`], beside everything else.
+//! Writes and deletes parameters: runs the jobs of [`crate::jobs`] in the background.
 
 use std::{sync::Arc, time::Duration};
 
@@ -115,7 +115,7 @@ async fn strip(api: &Api<ToolSecurityParams>, profile: &str) -> Result<(), ApiEr
     gone(api.patch_metadata(&names::params(profile), &manager, &Patch::Merge(&freed))).await.map(drop)
 }
 
-/// Lets parameters go that are deleted and held by a finalizer, beside everything else: nothing waits for it.
+/// Removes finalizers from deleted parameters in the background.
 pub fn let_go(cx: &Arc<Context>, profile: &str, namespace: &str) {
     let api: Api<ToolSecurityParams> = Api::namespaced(cx.client.clone(), namespace);
     let (profile, namespace) = (profile.to_owned(), namespace.to_owned());
@@ -126,7 +126,7 @@ pub fn let_go(cx: &Arc<Context>, profile: &str, namespace: &str) {
     });
 }
 
-/// Whether the API server has a namespace. One that has parameters and that no watch has shown may be new.
+/// Asks the API server for a namespace. A namespace with parameters that no watch has shown may be new.
 async fn exists(cx: &Context, namespace: &str) -> Result<bool, ApiError> {
     let api: Api<PartialObjectMeta<Namespace>> = Api::all(cx.client.clone());
     let named = ListParams::default().fields(&format!("metadata.name={namespace}"));

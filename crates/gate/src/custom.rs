@@ -1,6 +1,6 @@
-//! Checks of an admin's own: each is compiled by itself first, so that messages name its place in the profile.
+//! Custom checks: each is compiled separately first, so that messages name its field in the profile.
 
-use palisade_api::{CustomTarget, Diagnostic};
+use palisade_api::{CustomTarget, Diagnostic, names::Shape};
 use palisade_cel::{
     Admission, Environment, Minor, Mode, ResultType,
     eval::{Activation, PER_CALL_LIMIT, Program},
@@ -10,18 +10,21 @@ use palisade_cel::{
 use palisade_compiler::{Compiled, Custom};
 use serde_json::{Value as Json, json};
 
-use crate::validator::{diagnostic, selected};
+use crate::{
+    place::part_of,
+    validator::{diagnostic, selected},
+};
 
 /// The help for an expression that fails on a pod without a field.
-const OPTIONAL: &str = "a pod need not have every field: read one that may be absent with .? and orValue, as in \
+const OPTIONAL: &str = "not every pod has every field: read an optional field with .? and orValue, for example \
                         container.?securityContext.?privileged.orValue(false)";
 /// The same where the expression reads the namespace.
-const OPTIONAL_IN_NAMESPACE: &str = "a namespace has the labels that the profile selects it by, and need have no other label \
-                                     and no annotation: read one with [?] and orValue, as in \
+const OPTIONAL_IN_NAMESPACE: &str = "a namespace may have no labels except those of namespaceSelector, and no \
+                                     annotations: read them with [?] and orValue, for example \
                                      namespaceObject.metadata.?annotations[?'tier'].orValue('')";
 
-/// The mistakes in the expressions of custom checks: first those for which an API server would reject them, then those
-/// that it would warn about (`typed` has them), then the failures on `pods`.
+/// The errors in the expressions of custom checks: first those that an API server would reject, then those that it
+/// would warn about (`typed` has them), then the failures on `pods`.
 pub(crate) fn diagnose(compiled: &Compiled, pods: &[Json], typed: impl Fn() -> Vec<Diagnostic>) -> Vec<Diagnostic> {
     if compiled.customs.is_empty() {
         return Vec::new();
@@ -30,11 +33,14 @@ pub(crate) fn diagnose(compiled: &Compiled, pods: &[Json], typed: impl Fn() -> V
     let admission =
         Admission { params: params.is_some().then_some(Type::Dyn), authorizer: false, ..Admission::default() };
     let mut environment = Environment::kubernetes(Minor::OLDEST, Mode::New).with_admission(&admission);
-    // The variables that the policy for pods declares before the first custom check.
-    let policy = compiled.bundle.pods.policy.spec.as_ref();
-    let first = compiled.customs.first().map(Custom::variable);
+    // The variables that a policy for pods declares before its first custom check: each with custom checks has all.
+    let is_own = |name: &str| compiled.customs.iter().any(|custom| custom.variable() == name);
+    let policy = compiled.bundle.judging(Shape::Pods).find_map(|(_, pair)| {
+        let spec = pair.policy.spec.as_ref()?;
+        spec.variables.iter().flatten().any(|variable| is_own(&variable.name)).then_some(spec)
+    });
     let offered = policy.and_then(|spec| spec.variables.as_deref()).unwrap_or_default();
-    let offered = offered.iter().take_while(|variable| first.as_deref() != Some(&variable.name));
+    let offered = offered.iter().take_while(|variable| !is_own(&variable.name));
     let mut variables = Vec::new();
     for variable in offered {
         // If it does not compile, compiling the policy reports it.
@@ -95,7 +101,7 @@ impl Scope<'_> {
         }
     }
 
-    /// Why the check cannot judge a pod.
+    /// The error of the check on a pod, if there is one.
     fn fails(&self, custom: &Custom, complies: &Program, message: Option<&Program>, pod: &Json) -> Option<Diagnostic> {
         let request = json!({
             "namespace": "tenant", "kind": {"kind": "Pod"}, "operation": "CREATE",
@@ -146,23 +152,19 @@ impl Scope<'_> {
 
 /// The same diagnostic, with the place in the custom check instead of the place in its variable.
 pub(crate) fn relocate(compiled: &Compiled, diagnostic: &mut Diagnostic) {
-    let path = diagnostic.path.strip_prefix("workloads.").unwrap_or(&diagnostic.path);
+    let Some((part, path)) = part_of(&diagnostic.path) else { return };
     let Some((index, rest)) = path.strip_prefix("policy.spec.variables[").and_then(|rest| rest.split_once(']')) else {
         return;
     };
-    let spec = if path.len() == diagnostic.path.len() {
-        compiled.bundle.pods.policy.spec.as_ref()
-    } else {
-        compiled.bundle.workloads.as_ref().and_then(|pair| pair.policy.spec.as_ref())
-    };
+    let spec = compiled.bundle.part(part).and_then(|pair| pair.policy.spec.as_ref());
     let variable = index
         .parse::<usize>()
         .ok()
         .and_then(|index| spec?.variables.as_ref()?.get(index))
         .and_then(|variable| compiled.customs.iter().find(|custom| custom.variable() == variable.name));
     if let (Some(custom), Some(place)) = (variable, rest.strip_prefix(".expression")) {
-        if path.len() < diagnostic.path.len() {
-            let help = "a workload is judged too: variables.spec is the spec of a pod and that of a pod template";
+        if part.shape() == Some(Shape::Workloads) {
+            let help = "workloads are also evaluated: variables.spec is the spec of a pod or of a pod template";
             diagnostic.help = Some(help.to_owned());
         }
         diagnostic.path = custom.relocate(place);

@@ -12,7 +12,7 @@ use palisade_compiler::{Compiled, Custom};
 use palisade_objects::pod;
 use serde_json::{Value as Json, json};
 
-/// The mistakes in defaults, each at its place in the profile. A field must be known to the oldest supported minor.
+/// The errors in defaults, each at its place in the profile. A field must be known to the oldest supported minor.
 pub(crate) fn diagnose(compiled: &Compiled) -> Vec<Diagnostic> {
     let defaults: Vec<_> =
         compiled.customs.iter().filter_map(|custom| Some((custom, custom.check.default.as_ref()?))).collect();
@@ -38,26 +38,26 @@ impl Trial<'_> {
         let CustomDefault { path, value } = self.default;
         let keys: Vec<_> = path.split('.').collect();
         if keys.iter().any(|key| RESERVED.contains(key)) {
-            let message = format!("{path:?} has a reserved word of CEL in it");
+            let message = format!("{path:?} contains a reserved word of CEL");
             return Some(self.say("path", message, "default the whole map"));
         }
         if let Some(created) = self.created(&pod::minimal("default")).ok().filter(|pod| !self.is_unset(pod, &keys)) {
             let found = defaults::field(self.subject(&created), &keys);
-            let message = format!("{path} is never unset: it is {found} before anything can be defaulted");
-            return Some(self.say("path", message, "default a field that pods leave unset, or one below this"));
+            let message = format!("{path} is never unset: it is {found} before pods are mutated");
+            return Some(self.say("path", message, "choose a field that pods leave unset, or a field below this one"));
         }
         for length in 1..keys.len() {
             let Err(refused) = self.decode(&self.with(&keys[..length], json!({}))) else { continue };
             let what = if refused.contains(" of type []") { "a list" } else { "not an object" };
             let message = format!("{} is {what}, so that {path} is not a field", keys[..length].join("."));
-            return Some(self.say("path", message, "default the whole list, or demand what each element must have"));
+            return Some(self.say("path", message, "default the whole list, or check each element"));
         }
         let pod = self.with(&keys, value.clone());
         let decoded = match self.decode(&pod) {
             Ok(decoded) => decoded,
             Err(refused) => {
                 let message = format!("{path} cannot be {value}: {refused}");
-                return Some(self.say("value", message, "write a value of the type that the field has"));
+                return Some(self.say("value", message, "write a value of the type of the field"));
             }
         };
         let (of, place) = match self.custom.check.target {
@@ -71,25 +71,24 @@ impl Trial<'_> {
             let unknown = unknown.strip_prefix(&format!("{place}.")).unwrap_or(unknown);
             let oldest = Minor::OLDEST;
             let message =
-                format!("unknown field: {of} has no {unknown} in Kubernetes {oldest}, the oldest supported one");
+                format!("unknown field: {of} has no {unknown} in Kubernetes {oldest}, the oldest supported version");
             return Some(self.say(
                 if in_path { "path" } else { "value" },
                 message,
-                "kubectl explain pod.spec has all fields",
+                "kubectl explain pod.spec lists all fields",
             ));
         }
         if self.is_unset(&decoded.object, &keys) {
-            let message = format!("{path} that is unset means {value} as well");
-            return Some(self.say("value", message, "leave the default out"));
+            let message = format!("an unset {path} also means {value}");
+            return Some(self.say("value", message, "remove the default"));
         }
         match self.created(&pod) {
             Err(refused) => {
-                Some(self.say("value", format!("every pod with it is refused: {refused}"), "write another value"))
+                Some(self.say("value", format!("every pod with it is rejected: {refused}"), "write another value"))
             }
             Ok(created) if self.is_unset(&created, &keys) => {
-                let message =
-                    format!("{path} is dropped by an API server whose feature gates are those of its release");
-                Some(self.say("path", message, "default what API servers keep"))
+                let message = format!("{path} is dropped by an API server with the default feature gates");
+                Some(self.say("path", message, "choose a field that API servers keep"))
             }
             Ok(_) => None,
         }
@@ -133,7 +132,7 @@ impl Trial<'_> {
         })
     }
 
-    /// What the API server stores for a new pod, or why it denies the pod.
+    /// The object that the API server stores for a new pod, or the reason why it denies the pod.
     fn created(&self, pod: &Json) -> Result<Json, String> {
         let review = self.cluster.admit(&self.cluster.request(Operation::Create, "", pod, None)?);
         match (review.outcome, review.object) {

@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeSet, sync::LazyLock};
 
-use palisade_api::{Diagnostic, ToolSecurityParamsSpec, catalogue, names};
+use palisade_api::{
+    Diagnostic, ToolSecurityParamsSpec, catalogue,
+    names::{self, Part, Shape},
+};
 use palisade_checks::fixture::Fixture;
 use palisade_compiler::{Compiled, Custom, Pair, Probe};
 use palisade_objects::{
@@ -14,7 +17,7 @@ use serde_json::{Value as Json, json};
 
 use crate::{
     Checked, Decision, Operation, Rejected, ValidationRequest, Validator, custom, defaults, generated, guard, mutating,
-    types,
+    place::located, types,
 };
 
 /// The pods of all fixtures of the catalogue, each once: many fixtures share a pod and differ in their parameters.
@@ -34,7 +37,7 @@ const TENANT: &str = "tenant";
 /// Checks a compiled profile.
 ///
 /// # Errors
-/// The first kind of mistake that it finds: expressions that do not parse or use unknown names; expressions that fail
+/// The first kind of error that it finds: expressions that do not parse or use unknown names; expressions that fail
 /// on a pod; pods that get the wrong verdict.
 pub fn check(mut compiled: Compiled) -> Result<Checked<Compiled>, Rejected> {
     let mut diagnostics = diagnose(&compiled);
@@ -55,11 +58,9 @@ pub fn check(mut compiled: Compiled) -> Result<Checked<Compiled>, Rejected> {
 fn diagnose(compiled: &Compiled) -> Vec<Diagnostic> {
     let bundle = &compiled.bundle;
     let typed = || {
-        let mut diagnostics = types::mistakes(&bundle.pods.policy);
-        if let Some(workloads) = bundle.workloads.as_ref().filter(|_| diagnostics.is_empty()) {
-            diagnostics = of_workloads(types::mistakes(&workloads.policy));
-        }
-        diagnostics
+        first(bundle.pairs().filter(|(part, _)| *part != Part::Guard), |part, pair| {
+            located(part, types::mistakes(&pair.policy))
+        })
     };
     let mut mistakes = custom::diagnose(compiled, &PODS, typed);
     mistakes.extend(defaults::diagnose(compiled));
@@ -69,11 +70,14 @@ fn diagnose(compiled: &Compiled) -> Vec<Diagnostic> {
     if !mistakes.is_empty() {
         return mistakes;
     }
-    let mut diagnostics = diagnose_pair(compiled, &bundle.pods, &[Subject::Pod]);
-    if let Some(workloads) = bundle.workloads.as_ref().filter(|_| diagnostics.is_empty()) {
-        let subjects: Vec<_> = WORKLOADS.iter().map(Subject::Workload).collect();
-        diagnostics = of_workloads(diagnose_pair(compiled, workloads, &subjects));
-    }
+    let mut diagnostics = first(bundle.pairs(), |part, pair| {
+        let subjects: Vec<_> = match part.shape() {
+            Some(Shape::Pods) => vec![Subject::Pod],
+            Some(Shape::Workloads) => WORKLOADS.iter().map(Subject::Workload).collect(),
+            None => return Vec::new(),
+        };
+        located(part, diagnose_pair(compiled, part, pair, &subjects))
+    });
     if diagnostics.is_empty() {
         diagnostics = guard::diagnose(compiled);
     }
@@ -82,34 +86,48 @@ fn diagnose(compiled: &Compiled) -> Vec<Diagnostic> {
         diagnostics = generated;
     }
     if diagnostics.is_empty()
-        && let Ok(policy) = Validator::new(&bundle.pods.policy)
+        && let Ok(policies) =
+            bundle.judging(Shape::Pods).map(|(_, pair)| Validator::new(&pair.policy)).collect::<Result<Vec<_>, _>>()
     {
         let params = compiled.probes.params.as_ref().map(|spec| json!({"spec": spec}));
-        let judge = Judge {
-            policy: &policy,
+        let judges = policies.iter().map(|policy| Judge {
+            policy,
             params: params.as_ref(),
             updated_without: false,
             subject: Subject::Pod,
             customs: &compiled.customs,
+        });
+        // Mutation is for the pods that comply with all checks, whatever their stages are.
+        let judged = |pod: &Json| {
+            judges.clone().map(|judge| judge.create(pod)).try_fold(Decision::Admit, |mut all, found| {
+                match (&mut all, found?) {
+                    (Decision::Deny { violations, .. }, Decision::Deny { violations: more, .. }) => {
+                        violations.extend(more);
+                    }
+                    (_, Decision::Admit) => {}
+                    (Decision::Admit, denied) => all = denied,
+                }
+                Ok(all)
+            })
         };
-        diagnostics = mutating::diagnose(compiled, &PODS, |pod| judge.create(pod));
+        diagnostics = mutating::diagnose(compiled, &PODS, judged);
     }
     diagnostics
+}
+
+/// The errors in the first pair that has any.
+fn first<'a>(
+    mut pairs: impl Iterator<Item = (Part, &'a Pair)>,
+    mistakes: impl Fn(Part, &'a Pair) -> Vec<Diagnostic>,
+) -> Vec<Diagnostic> {
+    pairs.find_map(|(part, pair)| Some(mistakes(part, pair)).filter(|found| !found.is_empty())).unwrap_or_default()
 }
 
 fn is_in_profile(diagnostic: &Diagnostic) -> bool {
     diagnostic.path.starts_with("spec.") || diagnostic.path == "metadata.name"
 }
 
-/// The same mistakes, with their place in the policy for workloads.
-fn of_workloads(mut diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
-    for diagnostic in diagnostics.iter_mut().filter(|diagnostic| diagnostic.path.starts_with("policy")) {
-        diagnostic.path.insert_str(0, "workloads.");
-    }
-    diagnostics
-}
-
-fn diagnose_pair(compiled: &Compiled, pair: &Pair, subjects: &[Subject]) -> Vec<Diagnostic> {
+fn diagnose_pair(compiled: &Compiled, part: Part, pair: &Pair, subjects: &[Subject]) -> Vec<Diagnostic> {
     let policy = match Validator::new(&pair.policy) {
         Ok(policy) => policy,
         Err(diagnostics) => return diagnostics,
@@ -127,21 +145,26 @@ fn diagnose_pair(compiled: &Compiled, pair: &Pair, subjects: &[Subject]) -> Vec<
         subject,
         customs: &compiled.customs,
     });
-    // The policies have the same checks, so trying each of them on pods is enough.
+    // The policies for workloads have the checks of those for pods, so trying each of them on pods is enough.
     let on_pods = judges.clone().filter(|judge| matches!(judge.subject, Subject::Pod));
     let diagnostics: Vec<_> =
         on_pods.flat_map(|judge| PODS.iter().filter_map(move |pod| judge.evaluates(pod))).take(5).collect();
     if !diagnostics.is_empty() {
         return diagnostics;
     }
+    let probes = &compiled.probes;
+    let (complying, violating) = match part {
+        Part::Checks(_) => (&probes.compliant_checks, &probes.violating_checks),
+        Part::Judge(_) | Part::Guard => (&probes.compliant, &probes.violating),
+    };
     let mut diagnostics = Vec::new();
     for judge in judges {
-        diagnostics.extend(judge.complies(&compiled.probes.compliant));
-        if let Some(probe) = &compiled.probes.violating {
+        diagnostics.extend(judge.complies(complying));
+        if let Some(probe) = violating {
             diagnostics.extend(judge.violates(probe));
         }
-        diagnostics.extend(judge.evaluates(&compiled.probes.compliant.pod));
-        if compiled.is_parameterized() {
+        diagnostics.extend(judge.evaluates(&complying.pod));
+        if pair.updates.is_some() {
             diagnostics.extend(judge.denies_a_problem());
         }
     }
@@ -197,7 +220,7 @@ impl Judge<'_> {
         self.evaluate(TENANT, Operation::Create, "", &self.shown(pod), &Json::Null)
     }
 
-    /// Custom checks do not judge in the probe namespace: nobody knows a pod that complies with them.
+    /// Custom checks are not evaluated in the probe namespace: no pod is known to comply with them.
     fn create_probe(&self, probe: &Probe) -> Result<Decision, Diagnostic> {
         let mut object = self.shown(&probe.pod);
         *object.at_mut(&["metadata", "labels"]) = probe.pod["metadata"]["labels"].clone();
@@ -243,7 +266,7 @@ impl Judge<'_> {
         match self.create_probe(probe) {
             Ok(Decision::Admit) => vec![],
             Ok(Decision::Deny { message, .. }) => vec![
-                Diagnostic::new("spec", format!("no pod was found that complies; the closest is denied: {message}"))
+                Diagnostic::new("spec", format!("found no pod that complies; the closest one is denied: {message}"))
                     .help("two settings may contradict each other, or a list may allow nothing"),
             ],
             Err(diagnostic) => vec![diagnostic],
@@ -262,7 +285,7 @@ impl Judge<'_> {
         }
     }
 
-    /// A namespace with a missing or malformed parameter denies every pod and says why.
+    /// A namespace with a missing or malformed parameter denies every pod with the reason.
     fn denies_a_problem(&self) -> Option<Diagnostic> {
         let params = json!({"spec": ToolSecurityParamsSpec::denying("a problem")});
         let judge = Judge { params: Some(&params), ..*self };
@@ -270,7 +293,7 @@ impl Judge<'_> {
             Ok(Decision::Deny { message, .. }) if message.contains("a problem") => None,
             Ok(decision) => Some(Diagnostic::new(
                 "policy",
-                format!("a namespace whose parameters have a problem does not deny for it: {decision:?}"),
+                format!("a namespace with a problem in its parameters does not deny pods for it: {decision:?}"),
             )),
             Err(diagnostic) => Some(diagnostic),
         }

@@ -1,6 +1,6 @@
 //! Whether each supported API server would accept every object that a profile becomes.
 //!
-//! If it would reject one, the mistake is reported at the place in the profile that causes it, if there is one.
+//! If it would reject one, the error is reported at the place in the profile that causes it, if there is one.
 
 use std::{collections::BTreeSet, sync::LazyLock};
 
@@ -14,11 +14,12 @@ use palisade_compiler::Compiled;
 use palisade_objects::json::set;
 use serde_json::{Value as Json, json};
 
+use crate::place::prefix;
+
 /// A namespace like that of any tenant.
 const TENANT: &str = "tenant";
 
-const SELECTOR: &str =
-    "write it as in any selector of Kubernetes: In and NotIn with values, Exists and DoesNotExist without";
+const SELECTOR: &str = "write a Kubernetes label selector: In and NotIn with values, Exists and DoesNotExist without";
 
 /// The kinds of parameters, in each minor.
 static KINDS: LazyLock<Vec<Kinds>> = LazyLock::new(|| {
@@ -31,10 +32,11 @@ static KINDS: LazyLock<Vec<Kinds>> = LazyLock::new(|| {
     Minor::ALL.map(with).into()
 });
 
-/// What an object is called in a diagnostic, and the object.
-type Named = (&'static str, Json);
+/// The name of an object in a diagnostic, and the object.
+type Named = (String, Json);
 
-/// What some API server would reject. Each place is reported once, in the words of the oldest minor that rejects it.
+/// The errors for which some API server would reject an object. Each place is reported once, in the words of the oldest
+/// minor that rejects it.
 pub(crate) fn diagnose(compiled: &Compiled) -> Vec<Diagnostic> {
     let mut diagnostics: Vec<Diagnostic> = Vec::new();
     for (minor, kinds) in Minor::ALL.into_iter().zip(KINDS.iter()) {
@@ -44,7 +46,7 @@ pub(crate) fn diagnose(compiled: &Compiled) -> Vec<Diagnostic> {
                 create::create(minor, &object, None)
                     .err()
                     .iter()
-                    .flat_map(|refused| said(compiled, minor, what, refused)),
+                    .flat_map(|refused| said(compiled, minor, &what, refused)),
             );
         }
         found.extend(of_waves(compiled, minor));
@@ -64,23 +66,19 @@ pub(crate) fn diagnose(compiled: &Compiled) -> Vec<Diagnostic> {
 /// The policies, their bindings and the webhook's registration, as the controller writes them to an API server of a
 /// minor.
 fn policies(compiled: &Compiled, minor: Minor) -> Vec<Named> {
-    // Destructured, so that nobody forgets a new object.
-    let palisade_compiler::Bundle { pods, workloads, guard, mutation } = &compiled.bundle;
-    let mut all = vec![("policy", json!(pods.policy)), ("binding", json!(pods.binding))];
-    if let Some(pair) = workloads {
-        all.extend([("workloads.policy", json!(pair.policy)), ("workloads.binding", json!(pair.binding))]);
-    }
-    if let Some(pair) = guard {
-        all.extend([("guard.policy", json!(pair.policy)), ("guard.binding", json!(pair.binding))]);
+    let mut all = Vec::new();
+    for (part, pair) in compiled.bundle.pairs() {
+        let named = |what: &str| format!("{}{what}", prefix(part));
+        all.extend([(named("policy"), json!(pair.policy)), (named("binding"), json!(pair.binding))]);
     }
     let version = match minor {
         _ if minor >= Minor::V1_36 => Some("v1"),
         _ if minor >= Minor::V1_34 => Some("v1beta1"),
         _ => None,
     };
-    if let (Some(pair), Some(version)) = (mutation, version) {
+    if let (Some(pair), Some(version)) = (&compiled.bundle.mutation, version) {
         let [policy, binding] = pair.objects(version);
-        all.extend([("mutation.policy", policy), ("mutation.binding", binding)]);
+        all.extend([("mutation.policy".to_owned(), policy), ("mutation.binding".to_owned(), binding)]);
     }
     if let Some(mutation) = &compiled.mutation {
         // The profile does not decide what the webhook publishes.
@@ -89,13 +87,13 @@ fn policies(compiled: &Compiled, minor: Minor) -> Vec<Named> {
             "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
             "metadata": {"name": names::WEBHOOK}, "webhooks": [mutation.webhook(&published)],
         });
-        all.push(("mutation.webhook", registration));
+        all.push(("mutation.webhook".to_owned(), registration));
     }
     all
 }
 
-/// The mistakes in the selectors of a rollout's waves. They stand in no generated object: a binding with the same selector
-/// has the same mistakes.
+/// The errors in the selectors of a rollout's waves. They stand in no generated object: a binding with the same
+/// selector has the same errors.
 fn of_waves(compiled: &Compiled, minor: Minor) -> Vec<Diagnostic> {
     let mistakes = compiled.wave_selectors.iter().flat_map(|(index, selector)| {
         let mut binding = json!(compiled.bundle.pods.binding);
@@ -131,7 +129,7 @@ fn receive(kinds: &Kinds, object: &Json) -> Option<Refused> {
 fn said(compiled: &Compiled, minor: Minor, what: &str, refused: &Refused) -> Vec<Diagnostic> {
     match refused {
         Refused::NoVerdict(why) => {
-            vec![Diagnostic::new(what, format!("whether Kubernetes {minor} accepts it is not known: {why}"))]
+            vec![Diagnostic::new(what, format!("cannot tell whether Kubernetes {minor} accepts it: {why}"))]
         }
         Refused::Status(status) if status.causes.is_empty() => {
             vec![Diagnostic::new(what, format!("Kubernetes {minor} rejects it: {}", status.message))]
@@ -144,12 +142,11 @@ fn said(compiled: &Compiled, minor: Minor, what: &str, refused: &Refused) -> Vec
     }
 }
 
-/// The mistake in a generated field, at the place in the profile that the field comes from.
+/// The error in a generated field, at the place in the profile that the field comes from.
 fn of_cause(compiled: &Compiled, minor: Minor, what: &str, cause: &FieldError) -> Diagnostic {
     // Each generated object has the profile's name in its own name, and as a label.
     if matches!(cause.field.as_str(), "metadata.name" | "metadata.labels") {
-        let help =
-            "a profile's name has small letters, digits, dashes and dots, and begins and ends with a letter or digit";
+        let help = "use lower-case letters, digits, dashes and dots; begin and end with a letter or digit";
         return Diagnostic::new("metadata.name", cause.body.clone()).help(help);
     }
     let Some((_, rest)) = cause.field.split_once("amespaceSelector.") else {
@@ -158,7 +155,7 @@ fn of_cause(compiled: &Compiled, minor: Minor, what: &str, cause: &FieldError) -
     };
     match excluded(compiled, rest) {
         Some(index) => Diagnostic::new(format!("spec.excludeNamespaces[{index}]"), cause.body.clone())
-            .help("write the name of a namespace: up to 63 small letters, digits and dashes"),
+            .help("write the name of a namespace: up to 63 lower-case letters, digits and dashes"),
         None => Diagnostic::new(format!("spec.namespaceSelector.{rest}"), cause.body.clone()).help(SELECTOR),
     }
 }

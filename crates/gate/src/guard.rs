@@ -1,23 +1,19 @@
-//! Whether the guard judges changes of what it guards, and nothing else.
+//! Checks that the guard evaluates only changes of the guarded keys.
 
-use palisade_api::Diagnostic;
+use palisade_api::{Diagnostic, names::Part};
 use palisade_compiler::{Compiled, Pair};
 use palisade_objects::json::set;
 use serde_json::{Value as Json, json};
 
-use crate::{Decision, Operation, ValidationRequest, Validator, types, validator};
+use crate::{Decision, Operation, ValidationRequest, Validator, place::located, types, validator};
 
 /// The label that no profile reads.
 const UNREAD: &str = "palisade.example.org/unread";
 
-/// The mistakes in the guard of a profile, if it has one.
+/// The errors in the guard of a profile, if it has one.
 pub(crate) fn diagnose(compiled: &Compiled) -> Vec<Diagnostic> {
     let Some(pair) = &compiled.bundle.guard else { return vec![] };
-    let mut diagnostics = mistakes(pair);
-    for diagnostic in diagnostics.iter_mut().filter(|diagnostic| diagnostic.path.starts_with("policy")) {
-        diagnostic.path.insert_str(0, "guard.");
-    }
-    diagnostics
+    located(Part::Guard, mistakes(pair))
 }
 
 fn mistakes(pair: &Pair) -> Vec<Diagnostic> {

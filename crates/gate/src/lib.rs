@@ -6,7 +6,7 @@
 //! denied for the right reason. Only [`check`] can make a [`Checked`], and only a `Checked` can be applied, so nothing
 //! unchecked reaches an API server.
 //!
-//! [`cluster`] is the offline API server with the product's parts plugged in: the catalogue judges pods by the Pod
+//! [`cluster`] is the offline API server with the product's parts plugged in: the catalogue evaluates pods by the Pod
 //! Security Standards, and [`register`] adds Palisade's webhook.
 //!
 //! This crate is pure: no I/O, no clock, no environment.
@@ -17,6 +17,7 @@ mod gate;
 mod generated;
 mod guard;
 mod mutating;
+mod place;
 mod standards;
 mod types;
 mod validator;
@@ -31,12 +32,13 @@ use thiserror::Error;
 
 pub use gate::check;
 pub use palisade_apiserver::admission::{BUDGET, Operation};
+pub use place::part_of;
 pub use standards::Standards;
 pub use validator::{Decision, Judgement, ValidationRequest, Validator, Violation, namespace};
 pub use webhook::{register, webhook};
 
-/// A cluster of this minor of Kubernetes with only its own namespaces. Its admission plugin `PodSecurity` judges pods by
-/// the catalogue.
+/// A cluster of this minor of Kubernetes with only its own namespaces. Its admission plugin `PodSecurity` evaluates
+/// pods by the catalogue.
 pub fn cluster(minor: Minor) -> Cluster {
     Cluster::new(minor).with_pod_security(Arc::new(Standards))
 }
@@ -56,8 +58,9 @@ impl<T> Deref for Checked<T> {
 /// Why the offline check rejected something.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub struct Rejected {
-    /// The mistakes, each with its place in the policy generated for pods (`policy.spec.variables[3].expression:1:7`)
-    /// or for workloads (`workloads.policy.spec...`), or in the guard (`guard.policy.spec...`).
+    /// The errors, each with its place in the policy generated for pods (`policy.spec.variables[3].expression:1:7`) or
+    /// for workloads (`workloads.policy.spec...`), in those of checks with a separate stage (`checks.policy.spec...`,
+    /// `workloads.checks.policy.spec...`), or in the guard (`guard.policy.spec...`).
     pub diagnostics: Vec<Diagnostic>,
 }
 

@@ -26,7 +26,7 @@ const SERVED: (&str, Minor) = ("v1", Minor::V1_36);
 /// A namespace like that of any tenant.
 const TENANT: &str = "tenant";
 
-/// The mistakes in the policy that mutates pods. `judge` returns the profile's verdict on a pod.
+/// The errors in the policy that mutates pods. `judge` returns the profile's verdict on a pod.
 pub(crate) fn diagnose(
     compiled: &Compiled,
     pods: &[Json],
@@ -46,7 +46,7 @@ pub(crate) fn diagnose(
     found.unwrap_or_else(|diagnostic| vec![diagnostic])
 }
 
-/// Reports the mistake at the default of a custom check, if that default causes it.
+/// Reports the error at the default of a custom check, if that default causes it.
 fn blame(
     compiled: &Compiled,
     mutation: &Mutation,
@@ -75,12 +75,12 @@ fn unsatisfied(
     let mutated = create(cluster, &pod::minimal("default")).ok()?.object?;
     let Ok(Decision::Deny { violations, .. }) = judge(&mutated) else { return None };
     let violation = violations.into_iter().find(|violation| violation.check == custom.check.id)?.message;
-    let message = format!("the check refuses a pod that has its default and says nothing else: {violation}");
-    let help = "a default satisfies its check; what else the check demands is a check of its own, with another id";
+    let message = format!("the check denies a pod that has only its default: {violation}");
+    let help = "a default must satisfy its check; move the other requirements to a separate check with another id";
     Some(Diagnostic::new(format!("{}.default", custom.path), message).help(help))
 }
 
-/// A cluster in which the policy, or else the webhook, is in force everywhere, and any error in it denies.
+/// A cluster in which the policy, or otherwise the webhook, is active everywhere, and any error in it denies.
 fn cluster(compiled: &Compiled, pair: Option<&MutatingPair>, mutation: &Mutation) -> Result<Cluster, Diagnostic> {
     let mut cluster = BARE.clone();
     let mut objects = Vec::new();
@@ -125,7 +125,7 @@ fn create(cluster: &Cluster, pod: &Json) -> Result<Review, Diagnostic> {
     Ok(cluster.admit(&request))
 }
 
-/// The mistake that creating a pod shows, if any.
+/// The error that creating a pod shows, if any.
 fn fails(cluster: &Cluster, pod: &Json, judge: impl Fn(&Json) -> Result<Decision, Diagnostic>) -> Option<Diagnostic> {
     let said = |what: &str, object: &Json| {
         let spec: String = object["spec"].to_string().chars().take(300).collect();
@@ -146,7 +146,7 @@ fn fails(cluster: &Cluster, pod: &Json, judge: impl Fn(&Json) -> Result<Decision
             let valid = create(&BARE, pod).is_ok_and(|bare| bare.outcome.is_allowed());
             let harmed = valid && matches!(judge(pod), Ok(Decision::Admit));
             let why = denials.first().filter(|_| harmed)?;
-            return Some(said(&format!("it complied, and with what is defaulted it is invalid: {}", why.message), pod));
+            return Some(said(&format!("it complied, but the defaults make it invalid: {}", why.message), pod));
         }
         (Outcome::Denied(denials), _) => {
             return Some(said(&denials.first().map(|denial| denial.message.clone()).unwrap_or_default(), pod));
@@ -155,7 +155,7 @@ fn fails(cluster: &Cluster, pod: &Json, judge: impl Fn(&Json) -> Result<Decision
     };
     match create(cluster, &mutated).map(|again| again.object) {
         Ok(Some(again)) if again["spec"] != mutated["spec"] => {
-            return Some(said("what is mutated once is changed when it is mutated again", pod));
+            return Some(said("a second mutation changes the result of the first one", pod));
         }
         Ok(_) => {}
         Err(diagnostic) => return Some(diagnostic),

@@ -20,7 +20,7 @@ static SCHEMAS: LazyLock<Schemas> = LazyLock::new(|| {
     schemas
 });
 
-/// Type mistakes in a policy that matches pods, workloads or namespaces, by the schemas of these kinds.
+/// Type errors in a policy that matches pods, workloads or namespaces, by the schemas of these kinds.
 pub(crate) fn mistakes(policy: &ValidatingAdmissionPolicy) -> Vec<Diagnostic> {
     let Some(spec) = &policy.spec else { return vec![] };
     let rules = spec.match_constraints.iter().flat_map(|matched| matched.resource_rules.iter().flatten());
@@ -63,7 +63,7 @@ pub(crate) fn mistakes(policy: &ValidatingAdmissionPolicy) -> Vec<Diagnostic> {
     diagnostics
 }
 
-/// The kinds that are judged.
+/// The kinds that are evaluated.
 fn kinds_of(group: &str, version: &str, resource: &str) -> Vec<Kind> {
     let api_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
     let pods = (("v1", "pods"), "v1/Pod".to_owned());

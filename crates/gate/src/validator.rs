@@ -14,7 +14,7 @@ use palisade_compiler::VIOLATIONS;
 use palisade_objects::{json::Change as _, selector};
 use serde_json::{Value as Json, json};
 
-/// A request for a validating policy to judge.
+/// A request for a validating policy to evaluate.
 #[derive(Clone, Debug)]
 pub struct ValidationRequest<'a> {
     /// The namespace.
@@ -169,7 +169,7 @@ impl Validator {
     /// Compiles a policy: syntax, names, types, results and constants of each expression.
     ///
     /// # Errors
-    /// All mistakes for which the API server would reject the policy, and everything without a verdict.
+    /// All errors for which the API server would reject the policy, and everything without a verdict.
     pub fn new(policy: &ValidatingAdmissionPolicy) -> Result<Self, Vec<Diagnostic>> {
         let selector = selector_of(policy).cloned();
         let compiled = PolicyAlone::new(policy.clone(), Minor::OLDEST);
@@ -239,8 +239,8 @@ impl Validator {
     }
 }
 
-/// The mistake that an evaluation shows. A variable that fails does no harm by itself: the expression that uses it
-/// fails.
+/// The error of an evaluation. The failure of a variable is not reported: the expression that uses the variable fails,
+/// too.
 fn mistake(evaluation: &Evaluation) -> Option<Diagnostic> {
     if evaluation.path.starts_with("variables") {
         return None;
@@ -255,7 +255,7 @@ fn mistake(evaluation: &Evaluation) -> Option<Diagnostic> {
     dropped.then(|| Diagnostic::new(at, format!("evaluation failed: the API server would drop this message: {text:?}")))
 }
 
-/// A mistake in an expression, with its place.
+/// An error in an expression, with its place.
 pub(crate) fn diagnostic(at: &str, issue: &Issue) -> Diagnostic {
     let at = if issue.position == Position::NONE { at.to_owned() } else { format!("{at}:{}", issue.position) };
     let diagnostic = Diagnostic::new(at, issue.message.clone());

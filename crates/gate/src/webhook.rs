@@ -1,5 +1,5 @@
-//! Palisade's webhook in the offline API server: how it mutates pods where the API server does not do it by itself
-//! (`crates/webhook`). Each profile is one entry of its registration.
+//! Palisade's webhook in the offline API server: how it mutates pods if the API server does not support mutation
+//! policies (`crates/webhook`). Each profile is one entry of its registration.
 
 use std::sync::Arc;
 

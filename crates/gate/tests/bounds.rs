@@ -348,7 +348,7 @@ fn list_or_text_beyond_its_bound_is_denied_and_named() {
             panic!("{bound:?} admits what is longer");
         };
         let expected = format!(
-            "1 violation of ToolSecurityProfile x: [bounds] {}{} has {} {}, at most {} are judged",
+            "1 violation of ToolSecurityProfile x: [bounds] {}{} has {} {}, at most {} are allowed",
             match bound.of {
                 Field::Container(path) if !path.is_empty() => "container \"main\": ",
                 Field::Volume(path) if !path.is_empty() => "volume \"v\": ",

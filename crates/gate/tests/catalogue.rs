@@ -4,7 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
-use palisade_api::{Settings, ToolSecurityParamsSpec, ToolSecurityProfile, catalogue};
+use palisade_api::{
+    Settings, ToolSecurityParamsSpec, ToolSecurityProfile, catalogue,
+    names::{Part, Shape},
+};
 use palisade_checks::{Lowering, fixture::Fixture};
 use palisade_gate::{Decision, Judgement, ValidationRequest, Validator};
 use serde_json::json;
@@ -111,4 +114,39 @@ fn probe_pods_of_every_fixture_pass_the_gate() {
             Err(rejected) => panic!("{name}: {rejected}"),
         }
     }
+}
+
+/// Checks with a stage of their own, also an own one that reads the variable of another: the gate tries both policies, and
+/// each has its probe.
+#[test]
+fn checks_with_a_stage_of_their_own_pass_the_gate() {
+    let mut profile: ToolSecurityProfile =
+        serde_saphyr::from_str(include_str!("../../../examples/toolforge/profile.yaml")).unwrap();
+    profile.spec.custom_checks = serde_json::from_value(json!([{
+        "id": "own", "message": "no", "expression": "variables.privileged.size() == 0 || variables.annotations.size() == 0",
+    }]))
+    .unwrap();
+    let all: Vec<_> = palisade_compiler::compile(&profile).unwrap().checks;
+    for ids in all.chunks(9).chain([&["own"][..]]) {
+        for stage in ["Deny", "Audit"] {
+            let checks: BTreeMap<_, _> = ids.iter().map(|id| (*id, stage)).collect();
+            profile.spec.enforcement =
+                serde_json::from_value(json!({"pods": "Warn", "workloads": "Warn", "checks": checks})).unwrap();
+            let compiled = palisade_compiler::compile(&profile).unwrap();
+            let checked = palisade_gate::check(compiled).unwrap_or_else(|rejected| panic!("{checks:?}: {rejected}"));
+            for shape in Shape::ALL {
+                let [main, own] = Part::judging(shape).map(|part| checked.probes.question(part).map(|one| one.check));
+                assert!(main.is_some_and(|check| stage == "Deny" || !ids.contains(&check)), "{checks:?}: {main:?}");
+                assert!(ids == ["own"] || own.is_some_and(|check| ids.contains(&check)), "{checks:?}: {own:?}");
+            }
+        }
+    }
+    // Mistakes have their place in each policy.
+    let wrong = json!([{"id": "own", "message": "no", "expression": "object.nonsense == 1"}]);
+    profile.spec.custom_checks = serde_json::from_value(wrong).unwrap();
+    let rejected = palisade_gate::check(palisade_compiler::compile(&profile).unwrap()).unwrap_err();
+    assert!(
+        rejected.diagnostics.iter().all(|one| one.path.starts_with("spec.customChecks[0].expression")),
+        "{rejected}"
+    );
 }

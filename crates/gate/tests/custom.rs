@@ -111,7 +111,7 @@ fn custom_check_error_is_located_in_the_profile() {
         ),
         (
             json!({"expression": "!has(object.spec.hostNetwork)", "message": "m"}),
-            "variables.spec is the spec of a pod and that of a pod template",
+            "variables.spec is the spec of a pod or of a pod template",
         ),
         // On some pod.
         (

@@ -41,9 +41,9 @@ fn default(target: &str, path: &str, value: &Json) -> Json {
 fn invalid_default_is_rejected_with_its_field_path() {
     let long = "x".repeat(5000);
     let cases = [
-        ("Volumes", "name", json!("x"), "default: a check of volumes has no default"),
+        ("Volumes", "name", json!("x"), "default: a check of volumes cannot have a default"),
         ("Pod", "spec..x", json!(1), "default.path: \"spec..x\" is not a field"),
-        ("Pod", "nodeSelector.in", json!("x"), "default.path: \"nodeSelector.in\" has a reserved word"),
+        ("Pod", "nodeSelector.in", json!("x"), "default.path: \"nodeSelector.in\" contains a reserved word"),
         ("Pod", "metadata.labels", json!({"a": "b"}), "default.path: unknown field: the spec of a pod has no metadata"),
         (
             "Pod",
@@ -93,11 +93,11 @@ fn invalid_default_is_rejected_with_its_field_path() {
             "default.value: securityContext.procMount cannot be 1: json: cannot unmarshal number",
         ),
         ("Pod", "securityContext.runAsUser", json!("1"), "default.value: securityContext.runAsUser cannot be \"1\""),
-        ("Pod", "hostNetwork", json!(false), "default.value: hostNetwork that is unset means false as well"),
-        ("Pod", "tolerations", json!([]), "default.value: [] says no more than an unset field"),
-        ("Pod", "hostname", json!(null), "default.value: null says no more"),
+        ("Pod", "hostNetwork", json!(false), "default.value: an unset hostNetwork also means false"),
+        ("Pod", "tolerations", json!([]), "default.value: [] has the same meaning as an unset field"),
+        ("Pod", "hostname", json!(null), "default.value: null has the same meaning"),
         ("Pod", "hostname", json!(long), "default.value: longer than 4096 bytes"),
-        ("Containers", "ports", json!([{"containerPort": 70000}]), "default.value: every pod with it is refused: "),
+        ("Containers", "ports", json!([{"containerPort": 70000}]), "default.value: every pod with it is rejected: "),
     ];
     for (target, path, value, expected) in cases {
         let found = refused(&default(target, path, &value), &json!({}));
@@ -135,7 +135,7 @@ fn default_must_satisfy_its_check_and_keep_pods_compliant() {
     custom["message"] = json!("procMount must be Unmasked");
     for engine in ["Auto", "Webhook"] {
         let found = refused(&custom, &json!({"mutation": {"engine": engine}}));
-        let expected = "spec.customChecks[0].default: the check refuses a pod that has its default and says nothing else: \
+        let expected = "spec.customChecks[0].default: the check denies a pod that has only its default: \
                         container \"main\": procMount must be Unmasked";
         assert!(found.starts_with(expected), "{engine}: {found}");
     }
@@ -154,10 +154,7 @@ fn default_must_satisfy_its_check_and_keep_pods_compliant() {
     // Nor may what complies become invalid.
     let escalation = default("Containers", "securityContext.allowPrivilegeEscalation", &json!(false));
     let found = refused(&escalation, &json!({}));
-    assert!(
-        found.contains("customChecks[0].default: it complied, and with what is defaulted it is invalid: "),
-        "{found}"
-    );
+    assert!(found.contains("customChecks[0].default: it complied, but the defaults make it invalid: "), "{found}");
     // A mistake is one whoever is to default.
     let wrong = default("Pod", "hostNetwrok", &json!(true));
     assert!(refused(&wrong, &json!({"mutation": {"engine": "Off"}})).contains("default.path: unknown field"));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use palisade_api::{
     ToolSecurityProfile,
-    names::{self, Part},
+    names::{self, Part, Shape},
 };
 use palisade_apiserver::admission::{Answers, Cluster, Operation, Outcome, User};
 use palisade_cel::{
@@ -130,7 +130,8 @@ fn who_may_not_assign_cannot_set_change_or_remove_a_source() {
                 [(one, &without), (&without, one), (one, other), (empty, &without), (&without, empty), (one, empty)];
             for ((object, old), subresource) in changes.into_iter().flat_map(|of| SUBRESOURCES.map(|one| (of, one))) {
                 let denied = update(EDITOR, subresource, object, old);
-                let expected = format!("changes {key} of namespace tool, which ToolSecurityProfile test reads; only");
+                let expected =
+                    format!("changes {key} of namespace tool, which ToolSecurityProfile test reads; this requires");
                 assert!(denied.starts_with(&expected), "{minor} {key} {subresource}: {denied}");
                 assert_eq!(update(ADMIN, subresource, object, old), "", "{minor} {key} {subresource}");
             }
@@ -142,7 +143,7 @@ fn who_may_not_assign_cannot_set_change_or_remove_a_source() {
         assert!(denied.starts_with("changes label tenancy and others of namespace tool, which"), "{denied}");
         assert!(
             denied.ends_with(
-                "has the verb assign on toolsecurityprofiles/test may: ask an admin to do it or to grant that"
+                "requires the verb assign on toolsecurityprofiles/test: ask an administrator to change it or to grant the verb"
             ),
             "{denied}"
         );
@@ -206,7 +207,8 @@ fn the_guard_leaves_namespaces_alone_that_the_profile_never_selects() {
 #[test]
 fn a_profile_has_a_guard_only_if_it_asks_for_one_and_reads_something() {
     let guarded = compiled(|_| {});
-    assert_eq!(guarded.bundle.pairs().map(|(part, _)| part).collect::<Vec<_>>(), Part::ALL);
+    let parts = [Part::Judge(Shape::Pods), Part::Judge(Shape::Workloads), Part::Guard];
+    assert_eq!(guarded.bundle.pairs().map(|(part, _)| part).collect::<Vec<_>>(), parts);
     let guard = guarded.bundle.guard.unwrap();
     assert_eq!(guard.policy.metadata.name.as_deref(), Some("palisade-test-guard"));
     // Whatever the stage is.

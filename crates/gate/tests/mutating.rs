@@ -64,5 +64,5 @@ fn failing_or_non_idempotent_mutation_is_rejected() {
     assert!(with("JSONPatch", absent).contains("fails: "));
     let grows = "(@) + [JSONPatch{op: 'add', path: '/spec/tolerations/-', value: Object.spec.tolerations{key: 'k', operator: 'Exists'}}]";
     let found = with("JSONPatch", grows);
-    assert!(found.contains("changed when it is mutated again"), "{found}");
+    assert!(found.contains("a second mutation changes the result of the first one"), "{found}");
 }

@@ -45,7 +45,8 @@ pub(crate) struct Cluster<'a> {
     pub bindings: Vec<Item<'a>>,
     /// Objects of other kinds, parameters among them.
     pub others: Vec<Item<'a>>,
-    /// The API server's answer to each policy, binding, registration of webhooks and CRD: its rejection, or its warnings.
+    /// The API server's answer to each policy, binding, registration of webhooks and CRD: its rejection, or its
+    /// warnings.
     pub said: Vec<(Item<'a>, Result<Vec<String>, Refused>)>,
     /// The same for parameters with their CRD in the input.
     pub said_of_params: Vec<(Item<'a>, Result<Vec<String>, Refused>)>,
@@ -53,7 +54,7 @@ pub(crate) struct Cluster<'a> {
     pub unreadable: Vec<(&'a Object<'a>, Box<Mistake>)>,
     /// The findings of the extension's rules.
     pub of_extension: Vec<(Item<'a>, ExtensionFinding)>,
-    /// What a product adds.
+    /// The extension of a product.
     pub extension: Option<&'static dyn Extension>,
     /// Objects of kinds that no rule checks; they are not parsed.
     pub skipped: Vec<&'a Object<'a>>,
@@ -69,7 +70,9 @@ fn refused(refused: objects::Refused) -> Refused {
         objects::Refused::Validation { causes, .. } => (422, "Invalid", causes),
         objects::Refused::Decode(_) => (400, "BadRequest", Vec::new()),
         objects::Refused::Forbidden(_) => (403, "Forbidden", Vec::new()),
+        objects::Refused::NotFound(_) => (404, "NotFound", Vec::new()),
         objects::Refused::Conflict(_) => (409, "Conflict", Vec::new()),
+        objects::Refused::Failed(_) => (500, "", Vec::new()),
     };
     Refused::Status(Status { code, reason: reason.to_owned(), message, causes })
 }
@@ -163,7 +166,7 @@ impl<'a> Cluster<'a> {
         let mut items = Vec::new();
         for object in objects {
             if object.node.span.len() > MAX_OBJECT {
-                let message = format!("larger than the {} MiB that the API server takes", MAX_OBJECT >> 20);
+                let message = format!("larger than {} MiB, the limit of the API server", MAX_OBJECT >> 20);
                 let problem = object.problem("", message);
                 self.unreadable.push((object, Box::new(Mistake { unknown_field: false, problem })));
                 continue;

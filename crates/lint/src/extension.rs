@@ -27,9 +27,9 @@ pub struct ExtensionFinding {
     pub rule: &'static Rule,
     /// The path in the object.
     pub path: String,
-    /// What is wrong.
+    /// The message.
     pub message: String,
-    /// What to do about it.
+    /// Advice.
     pub help: Option<String>,
 }
 
@@ -42,7 +42,7 @@ pub enum NotMade {
     Rejected(Vec<ExtensionFinding>),
 }
 
-/// What a product adds to lint.
+/// The extension of lint by a product.
 pub trait Extension: fmt::Debug + Sync {
     /// The kinds that it adds.
     fn kinds(&self) -> &'static [ExtensionKind];

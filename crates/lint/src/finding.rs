@@ -1,4 +1,4 @@
-//! What a rule finds.
+//! The findings of rules.
 
 use std::{ops::Range, sync::Arc};
 
@@ -7,16 +7,16 @@ use palisade_manifest::{Problem, Severity, Source};
 
 use crate::{Options, Rule, item::Item};
 
-/// One thing that a rule finds wrong.
+/// One finding of a rule.
 #[derive(Clone, Debug)]
 pub struct Finding {
     /// The rule.
     pub rule: &'static Rule,
-    /// How bad it is.
+    /// The severity.
     pub severity: Severity,
-    /// What is wrong.
+    /// The message.
     pub message: String,
-    /// What to do about it.
+    /// Advice.
     pub help: Option<String>,
     /// The object, as `ValidatingAdmissionPolicy/name`.
     pub object: String,
@@ -42,18 +42,18 @@ impl Finding {
     }
 }
 
-/// A mistake that a rule has found.
+/// An error that a rule has found.
 #[derive(Clone, Debug)]
 pub(crate) struct Found {
     /// The path in the object.
     pub path: String,
     /// The place in the expression at that path, if an expression is there.
     pub position: Position,
-    /// What is wrong.
+    /// The message.
     pub message: String,
-    /// What to do about it.
+    /// Advice.
     pub help: Option<String>,
-    /// How bad it is, if that differs from the rule's severity.
+    /// The severity, if it differs from the rule's severity.
     pub severity: Option<Severity>,
     /// The kinds of objects that it concerns.
     pub kinds: Vec<String>,
@@ -90,7 +90,7 @@ impl<'a> Findings<'a> {
         self.rule = Some(rule);
     }
 
-    /// Reports a mistake at a path of an object.
+    /// Reports an error at a path of an object.
     pub(crate) fn add(&mut self, item: &Item<'_>, path: &str, message: impl Into<String>) {
         self.add_at(item, path, Position::NONE, message, None);
     }
@@ -100,7 +100,7 @@ impl<'a> Findings<'a> {
         self.add_at(item, path, Position::NONE, message, Some(help));
     }
 
-    /// Reports a mistake at a place in an expression.
+    /// Reports an error at a place in an expression.
     pub(crate) fn add_at(
         &mut self,
         item: &Item<'_>,
@@ -113,7 +113,7 @@ impl<'a> Findings<'a> {
         self.put(item, Found { path: path.to_owned(), position, message: message.into(), help, ..Found::default() });
     }
 
-    /// Reports a mistake.
+    /// Reports an error.
     pub(crate) fn put(&mut self, item: &Item<'_>, of: Found) {
         let Some(rule) = self.rule else { return };
         let Some(severity) = self.options.levels.severity(rule, of.severity) else { return };
@@ -142,7 +142,7 @@ impl<'a> Findings<'a> {
         self.add_place(item, place, &format!("{path}: unknown field"), Some(help));
     }
 
-    /// Reports a mistake at a place in the file.
+    /// Reports an error at a place in the file.
     pub(crate) fn add_place(&mut self, item: &Item<'_>, place: Range<usize>, message: &str, help: Option<&str>) {
         let before = self.found.len();
         self.add_at(item, "", Position::NONE, message, help);

@@ -66,13 +66,29 @@ impl Item<'_> {
             let message = format!("in the generated {}, {path}{at}: {message}", self.label());
             return (self.object.node.place("metadata.name"), message);
         }
-        // The API server keeps a schema that all versions share at another path than the file.
-        let shared = path.strip_prefix("spec.validation.").filter(|_| self.is_definition());
-        let in_file = shared.map_or_else(|| path.to_owned(), |rest| format!("spec.versions[0].schema.{rest}"));
+        let in_file = if self.is_definition() { in_definition(path) } else { path.to_owned() };
         let place = match position {
             Position::NONE => self.object.place(&in_file),
             Position { line, column } => self.object.place_in_text(&in_file, line, column),
         };
         (place, message)
     }
+}
+
+/// The place in a file of the error in a definition: the API server keeps what all versions share in one place,
+/// and the webhook of a conversion in another one.
+fn in_definition(path: &str) -> String {
+    for (kept, written) in [
+        ("spec.validation.", "spec.versions[0].schema."),
+        ("spec.subresources.", "spec.versions[0].subresources."),
+        ("spec.additionalPrinterColumns", "spec.versions[0].additionalPrinterColumns"),
+        ("spec.selectableFields", "spec.versions[0].selectableFields"),
+        ("spec.conversion.webhookClientConfig", "spec.conversion.webhook.clientConfig"),
+        ("spec.conversion.conversionReviewVersions", "spec.conversion.webhook.conversionReviewVersions"),
+    ] {
+        if let Some(rest) = path.strip_prefix(kept) {
+            return format!("{written}{rest}").replace(".JSONPath", ".jsonPath");
+        }
+    }
+    if path == "spec.version" { "spec.versions[0].name".to_owned() } else { path.replace(".JSONPath", ".jsonPath") }
 }

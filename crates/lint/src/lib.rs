@@ -1,14 +1,14 @@
-//! `palisade lint`: what the API server would reject in admission policies, what it would warn about, and what it would
-//! accept although it is dangerous.
+//! `palisade lint`: finds errors in admission policies that the API server would reject or warn about, and risks that it
+//! would accept.
 //!
 //! A rule is one file of [`catalogue`]. This crate is pure: no I/O, no clock, no environment.
 //!
 //! Each module uses only modules before it:
 //!
-//! 1. Rules, and who has a say in them: `rule`, `silence`, `extension`.
+//! 1. Rules and their levels: `rule`, `silence`, `extension`.
 //! 2. Tools: `tree`, `selector`, `cost`, `presence`.
-//! 3. What is linted: `item`, `policy`, `reads`, `guards`, `scenario`, `discovery`, `cluster`.
-//! 4. What is found in it: `finding`, `catalogue`.
+//! 3. The linted objects: `item`, `policy`, `reads`, `guards`, `scenario`, `discovery`, `cluster`.
+//! 4. The findings: `finding`, `catalogue`.
 
 pub mod catalogue;
 mod cluster;
@@ -47,7 +47,7 @@ pub struct Options {
     pub minor: Minor,
     /// The levels that override the severity of rules.
     pub levels: Levels,
-    /// What a product adds.
+    /// The extension of a product.
     pub extension: Option<&'static dyn Extension>,
 }
 

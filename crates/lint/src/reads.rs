@@ -1,4 +1,4 @@
-//! The fields that an expression surely reads.
+//! The fields that an expression certainly reads.
 
 use std::collections::{BTreeMap, BTreeSet};
 

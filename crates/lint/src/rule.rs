@@ -1,8 +1,9 @@
-//! What a rule is.
+//! The definition of a rule.
 
 use palisade_manifest::Severity;
 
-/// A rule, as data. What finds it is beside it in one file of the catalogue, or in an [`Extension`](crate::Extension).
+/// A rule, as data. The function that finds violations is in the same file of the catalogue, or in an
+/// [`Extension`](crate::Extension).
 pub struct Rule {
     /// The id that findings, flags and annotations use.
     pub id: &'static str,
@@ -10,11 +11,11 @@ pub struct Rule {
     pub severity: Severity,
     /// Its category.
     pub category: Category,
-    /// One line for people.
+    /// The title, one line.
     pub title: &'static str,
     /// Why it matters, and what to do, in Markdown.
     pub why: &'static str,
-    /// Objects of which this rule, and no other, finds something wrong.
+    /// Objects that violate this rule and no other.
     pub bad: &'static str,
     /// The same objects, corrected.
     pub good: &'static str,
@@ -29,6 +30,10 @@ pub enum Category {
     Warned,
     /// The API server accepts it without a warning, and it is dangerous.
     Dangerous,
+    /// The API server accepts it without a warning, and it has no effect.
+    Useless,
+    /// The result is not known offline.
+    Unknown,
 }
 
 impl Category {
@@ -38,6 +43,8 @@ impl Category {
             Self::Rejected => "rejected",
             Self::Warned => "warned",
             Self::Dangerous => "dangerous",
+            Self::Useless => "useless",
+            Self::Unknown => "unknown",
         }
     }
 }

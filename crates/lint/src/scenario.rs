@@ -1,4 +1,4 @@
-//! What expressions come to for a certain request.
+//! The simplified expressions for a certain request.
 //!
 //! Expressions are simplified by what is certain about the request, as far as that is possible without an object. The
 //! rest depends on the object; two equal rests mean the same verdict.
@@ -12,14 +12,14 @@ use crate::{
     reads, tree,
 };
 
-/// A request that a policy judges.
+/// A request that a policy evaluates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scenario {
-    /// Somebody creates an object.
+    /// The creation of an object.
     Creation,
-    /// Somebody updates an object, in any way.
+    /// Any update of an object.
     Update,
-    /// Somebody removes a finalizer of an object that is being deleted, and changes nothing else.
+    /// The removal of a finalizer from an object that is being deleted, without other changes.
     Removal,
 }
 
@@ -131,16 +131,24 @@ impl Assuming {
                 };
                 Expr::Struct { name: Arc::clone(name), fields: fields.iter().map(field).collect() }
             }
-            Expr::Comprehension(of) => Expr::Comprehension(Box::new(Comprehension {
-                range: self.reduce(&of.range),
-                variable: Arc::clone(&of.variable),
-                second: of.second.clone(),
-                accumulator: Arc::clone(&of.accumulator),
-                init: self.reduce(&of.init),
-                condition: self.reduce(&of.condition),
-                step: self.reduce(&of.step),
-                result: self.reduce(&of.result),
-            })),
+            Expr::Comprehension(of) => {
+                let reduced = Comprehension {
+                    range: self.reduce(&of.range),
+                    variable: Arc::clone(&of.variable),
+                    second: of.second.clone(),
+                    accumulator: Arc::clone(&of.accumulator),
+                    init: self.reduce(&of.init),
+                    condition: self.reduce(&of.condition),
+                    step: self.reduce(&of.step),
+                    result: self.reduce(&of.result),
+                };
+                // What no step changes is what it was: all() of what is true.
+                let stays = |node: &Node| matches!(&node.expr, Expr::Ident(name) if *name == of.accumulator);
+                if stays(&reduced.step) && stays(&reduced.result) {
+                    return Parts::Decided(reduced.init);
+                }
+                Expr::Comprehension(Box::new(reduced))
+            }
         })
     }
 
@@ -196,6 +204,7 @@ impl Assuming {
             },
             "hasValue" if target.as_deref().is_some_and(is_deletion_time) => self.deleted().map(bool),
             "@in" => self.is_in(args.first()?, args.get(1)?),
+            "_<=_" | "_>=_" if tree::same(args.first()?, args.get(1)?) => Some(bool(true)),
             "_==_" => self.equal(args.first()?, args.get(1)?).map(bool),
             "_!=_" => self.equal(args.first()?, args.get(1)?).map(|equal| bool(!equal)),
             "!_" => of(0).map(|value| bool(!value)),
@@ -231,7 +240,7 @@ impl Assuming {
         }
     }
 
-    /// What a node reads of the old object, read from the new one instead, where both are the same.
+    /// A read of the old object, as a read of the new one, where both objects are the same.
     fn moved(&self, node: &Node) -> Known {
         let moved = renamed(node);
         self.known(&moved).unwrap_or(Known::Node(moved))
@@ -244,7 +253,9 @@ impl Assuming {
             {
                 self.deleted().map(bool)
             }
-            (Expr::Literal(value), Expr::List { elements, .. }) => {
+            (Expr::Literal(value), Expr::List { elements, .. })
+                if elements.iter().all(|element| matches!(element.expr, Expr::Literal(_))) =>
+            {
                 let known: Option<Vec<_>> = elements
                     .iter()
                     .map(|element| match &element.expr {
@@ -253,6 +264,9 @@ impl Assuming {
                     })
                     .collect();
                 Some(bool(known?.contains(&value)))
+            }
+            (_, Expr::List { elements, .. }) if elements.iter().any(|element| tree::same(element, value)) => {
+                Some(bool(true))
             }
             _ => None,
         }

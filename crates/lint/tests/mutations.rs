@@ -31,7 +31,7 @@ fn of_pods(expression: &str) -> Vec<String> {
     found("pods", "ApplyConfiguration", expression, "")
 }
 
-const REJECTS: &str = ": the API server rejects requests for which this is evaluated";
+const REJECTS: &str = ": the API server rejects each request for which it evaluates this expression";
 
 #[test]
 fn unknown_fields_and_atomic_parts_of_an_apply_configuration_are_found() {
@@ -43,8 +43,8 @@ fn unknown_fields_and_atomic_parts_of_an_apply_configuration_are_found() {
         (
             "Object{spec: Object.spec{nodeSelector: {'a': 'b'}}}",
             format!(
-                "Error may not mutate atomic arrays, maps or structs: .spec.nodeSelector{REJECTS} (replace it as a whole, \
-                 by a mutation of patchType JSONPatch)"
+                "Error may not mutate atomic arrays, maps or structs: .spec.nodeSelector{REJECTS} (replace the whole value \
+                 with a mutation of patchType JSONPatch)"
             ),
         ),
         (
@@ -56,8 +56,8 @@ fn unknown_fields_and_atomic_parts_of_an_apply_configuration_are_found() {
             "Object{spec: Object.spec{containers: object.spec.containers.map(c, Object.spec.containers{name: c.name, \
              args: ['x']})}}",
             format!(
-                "Error may not mutate atomic arrays, maps or structs: .spec.containers[0].args{REJECTS} (replace it as a \
-                 whole, by a mutation of patchType JSONPatch)"
+                "Error may not mutate atomic arrays, maps or structs: .spec.containers[0].args{REJECTS} (replace the whole \
+                 value with a mutation of patchType JSONPatch)"
             ),
         ),
         (
@@ -78,8 +78,8 @@ fn unknown_fields_and_atomic_parts_of_an_apply_configuration_are_found() {
         (
             "Object{spec: Object.spec{tolerations: object.spec.tolerations + [Object.spec.tolerations{key: 'a'}]}}",
             format!(
-                "Error may not mutate atomic arrays, maps or structs: .spec.tolerations{REJECTS} (replace it as a whole, \
-                 by a mutation of patchType JSONPatch)"
+                "Error may not mutate atomic arrays, maps or structs: .spec.tolerations{REJECTS} (replace the whole value \
+                 with a mutation of patchType JSONPatch)"
             ),
         ),
     ] {
@@ -139,7 +139,7 @@ fn severity_depends_on_the_kinds_and_on_the_failure_policy() {
     let both = found("pods, deployments", "ApplyConfiguration", expression, "");
     assert_eq!(both, [format!("Warning .spec.replicas: field not declared in schema{REJECTS} (v1 Pod) ()")]);
     let hidden = found("pods", "ApplyConfiguration", expression, "  failurePolicy: Ignore\n");
-    assert!(hidden[0].contains(": the mutation fails, which failurePolicy: Ignore hides"), "{hidden:#?}");
+    assert!(hidden[0].contains(": the mutation fails; failurePolicy: Ignore hides this"), "{hidden:#?}");
     // What reads a variable is checked, too.
     let variables = "  variables: [{name: pool, expression: \"{'pool': 'tools'}\"}]\n";
     let of_variable =

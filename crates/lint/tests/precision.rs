@@ -66,8 +66,8 @@ fn repeated_error_is_reported_as_one_finding() {
     let found = findings(&text, "unguarded-optional-field", Minor::V1_36);
     assert_eq!(
         reported(&found),
-        ["Warning spec.validations[0].expression: object.metadata.labels may not be there: reading it fails then \
-             (all 4 kinds that are matched)"]
+        ["Warning spec.validations[0].expression: object.metadata.labels is optional: reading it fails if it is not \
+             set (all 4 matched kinds)"]
     );
 }
 
@@ -83,7 +83,7 @@ fn unguarded_parameter_field_is_reported_once() {
     let found = findings(&(crd.to_owned() + &policy(&rules, &rest)), "unguarded-optional-field", Minor::V1_36);
     assert_eq!(
         reported(&found),
-        ["Warning spec.validations[0].expression: params.most may not be there: reading it fails then"]
+        ["Warning spec.validations[0].expression: params.most is optional: reading it fails if it is not set"]
     );
 }
 
@@ -396,7 +396,7 @@ fn required_or_guarded_fields_are_not_reported() {
         (
             pods,
             validations(&["object.spec.containers.all(c, c.livenessProbe.periodSeconds > 0)"]),
-            "c.livenessProbe may not be there",
+            "c.livenessProbe is optional",
         ),
         (pods, validations(&["object.spec.dnsPolicy == 'Default' && object.metadata.namespace != 'a'"]), ""),
         (pods, validations(&["object.spec.volumes.size() < 5"]), "object.spec.volumes"),
@@ -455,7 +455,7 @@ fn unserved_api_version_or_kind_gets_a_suggestion() {
         (
             "policy/v1beta1",
             "PodSecurityPolicy",
-            "nothing replaces it; palisade migrate makes profiles of PodSecurityPolicies",
+            "it has no replacement; palisade migrate converts PodSecurityPolicies to profiles",
         ),
         ("aadmissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", "did you mean admissionregistration.k8s.io?"),
         ("admissionregistration.k8s.io/v1", "ValidatingAdmisionPolicy", "did you mean ValidatingAdmissionPolicy?"),
@@ -533,8 +533,8 @@ fn resources_without_a_schema_are_reported() {
     assert_eq!(
         reported(&found),
         [
-            "Info spec.matchConstraints.resourceRules[0].resources: no schema is known of example.org/v1 routes: types \
-             were not checked",
+            "Info spec.matchConstraints.resourceRules[0].resources: no schema for example.org/v1 routes: types were not \
+             checked",
             "Warning spec.matchConstraints.resourceRules[1].resources: Kubernetes 1.36 has no resource v1 pod: the rule \
              does not match it",
         ]

@@ -15,13 +15,14 @@
 //!
 //! Each module uses only modules before it:
 //!
-//! 1. Texts, and what is wrong in them: `source`, `problem`, `suggest`.
+//! 1. Texts, and the errors in them: `source`, `problem`, `suggest`.
 //! 2. Documents: `scalar`, `node`, `yaml`.
-//! 3. What is in them: `object`.
+//! 3. The content of documents: `refusal` (documents without an object), `object`.
 
 mod node;
 mod object;
 mod problem;
+mod refusal;
 mod scalar;
 mod source;
 mod suggest;
@@ -30,7 +31,7 @@ mod yaml;
 pub use node::{Content, Node};
 pub use object::{Mistake, Object, objects};
 pub use problem::{Problem, Severity};
-pub use source::{Source, harmless, one_line};
+pub use source::{Source, decode, harmless, one_line};
 pub use suggest::{nearest, suggestion};
 pub use yaml::Fault;
 

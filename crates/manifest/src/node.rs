@@ -11,7 +11,7 @@ use crate::scalar;
 pub struct Node<'a> {
     /// Its bytes in the file.
     pub span: Range<usize>,
-    /// Whether indentation gives its structure.
+    /// True if indentation gives its structure.
     pub block: bool,
     /// Its content.
     pub content: Content<'a>,
@@ -26,7 +26,7 @@ pub(crate) struct Form {
     pub anchor: usize,
     /// Its tag in full: `tag:yaml.org,2002:int`.
     pub tag: Option<Box<str>>,
-    /// Whether it is a scalar without quotes, not in a block.
+    /// True if it is a scalar without quotes, not in a block.
     pub plain: bool,
 }
 
@@ -112,7 +112,7 @@ impl Node<'_> {
         Some(node)
     }
 
-    /// Whether it is a list or mapping without content.
+    /// True if it is a list or mapping without content.
     pub fn is_empty(&self) -> bool {
         match &self.content {
             Content::Sequence(elements) => elements.is_empty(),

@@ -1,13 +1,14 @@
 //! The Kubernetes objects in a text.
 
-use std::{ops::Range, sync::Arc};
+use std::{borrow::Cow, ops::Range, sync::Arc};
 
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
 
 use crate::{
     Problem, Source,
-    node::{Content, Node},
+    node::{Content, Form, Node},
+    refusal::{is_kustomization, refusal},
     suggestion,
     yaml::{self, Anchors, Cause, Read, Value},
 };
@@ -25,42 +26,73 @@ pub struct Object<'a> {
     pub node: Node<'a>,
     /// The targets of its aliases, which may be in another object of a list.
     anchors: Arc<Anchors<'a>>,
-    /// Whether it was written as JSON.
+    /// True if it was written as JSON.
     is_json: bool,
 }
 
-/// The objects in a file, in order, those in a `List` one by one. Documents without content are left out.
+/// The objects in a file, in order, those in lists one by one, also in lists of lists, as kubectl takes them. Documents
+/// without content are left out.
+///
+/// # Errors
+/// The text is neither YAML nor JSON.
 pub fn objects(source: &Arc<Source>) -> Result<Vec<Object<'_>>, Problem> {
     let trees = yaml::trees(source.text())
         .map_err(|fault| Problem::new(fault.message).at(source, fault.offset..fault.offset))?;
     let mut found = Vec::new();
     for yaml::Tree { root, anchors, json } in trees {
-        if root.form.plain && root.text().is_some_and(|text| matches!(text, "" | "~" | "null")) {
-            continue;
-        }
-        let anchors = Arc::new(anchors);
-        let kind = field(&root, "kind");
-        let is_list = root.get("items").is_some_and(|items| matches!(items.content, Content::Sequence(_)));
-        match kind.strip_suffix("List") {
-            // An object in a typed list need not repeat its kind.
-            Some(of) if is_list => {
-                let api_version = field(&root, "apiVersion");
-                found.extend(items(root).into_iter().map(|node| {
-                    let own = |key, inherited: &str| match node.get(key) {
-                        Some(_) => field(&node, key),
-                        None => inherited.to_owned(),
-                    };
-                    let (kind, api_version) = (own("kind", of), own("apiVersion", &api_version));
-                    Object { source, kind, api_version, node, anchors: Arc::clone(&anchors), is_json: json }
-                }));
+        let is_empty = root.form.plain && root.text().is_some_and(|text| matches!(text, "" | "~" | "null"));
+        if !is_empty {
+            let (mut kind, mut api_version) = (field(&root, "kind"), field(&root, "apiVersion"));
+            if is_kustomization(source.name(), &root) {
+                (kind, api_version) = ("Kustomization".to_owned(), "kustomize.config.k8s.io/v1beta1".to_owned());
             }
-            _ => {
-                let api_version = field(&root, "apiVersion");
-                found.push(Object { source, kind, api_version, node: root, anchors, is_json: json });
-            }
+            let anchors = Arc::new(anchors);
+            flatten(Object { source, kind, api_version, node: root, anchors, is_json: json }, &mut found);
         }
     }
     Ok(found)
+}
+
+/// Adds an object; of a list, its items.
+fn flatten<'a>(object: Object<'a>, found: &mut Vec<Object<'a>>) {
+    let is_list = || match object.node.get("items").map(|items| &items.content) {
+        Some(Content::Sequence(_)) => true,
+        // A list without items, as Go writes it.
+        Some(Content::Scalar(text)) => text == "null",
+        _ => false,
+    };
+    let Some(of) = object.kind.strip_suffix("List").filter(|_| is_list()).map(str::to_owned) else {
+        found.push(object);
+        return;
+    };
+    let Object { source, api_version, anchors, is_json, node, .. } = object;
+    // Without an apiVersion it is no typed list.
+    let of = if api_version.is_empty() { String::new() } else { of };
+    for mut node in items(node) {
+        // An item of a typed list need not repeat its kind.
+        let kind = inherit(&mut node, "kind", &of);
+        let inherited = if of.is_empty() { "" } else { api_version.as_str() };
+        let api_version = inherit(&mut node, "apiVersion", inherited);
+        flatten(Object { source, kind, api_version, node, anchors: Arc::clone(&anchors), is_json }, found);
+    }
+}
+
+/// The value of a key of an object; if it has none, it gets this one.
+fn inherit(node: &mut Node<'_>, key: &'static str, inherited: &str) -> String {
+    if node.get(key).is_none()
+        && !inherited.is_empty()
+        && let Content::Mapping(entries) = &mut node.content
+    {
+        // Its place is where the object ends.
+        let text = |text: Cow<'static, str>| Node {
+            span: node.span.end..node.span.end,
+            block: false,
+            content: Content::Scalar(text),
+            form: Form::default(),
+        };
+        entries.push((text(key.into()), text(inherited.to_owned().into())));
+    }
+    field(node, key)
 }
 
 fn field(node: &Node<'_>, key: &str) -> String {
@@ -77,6 +109,17 @@ fn items(list: Node<'_>) -> Vec<Node<'_>> {
 }
 
 impl Object<'_> {
+    /// The reason why this is not an object for an API server, if it is not: the document has another type that is
+    /// common in such files.
+    pub fn refusal(&self) -> Option<Problem> {
+        let (message, help) = refusal(&self.node, &self.kind, &self.api_version, self.source.text())?;
+        let problem = self.problem("", message);
+        Some(match help {
+            Some(help) => problem.help(help),
+            None => problem,
+        })
+    }
+
     /// A problem at a path in the object, which may go on with a place in the text there: `spec.expression:2:7`.
     pub fn problem(&self, path: &str, message: impl Into<String>) -> Problem {
         Problem::new(message).at(self.source, self.place(path))
@@ -113,7 +156,7 @@ impl Object<'_> {
         }
     }
 
-    /// The bytes to point at for a line and column, from 1 and in characters, of the text at a path, as for a mistake
+    /// The bytes to point at for a line and column, from 1 and in characters, of the text at a path, as for an error
     /// in an expression: the rest of its word, or the whole text if the place is unknown.
     pub fn place_in_text(&self, path: &str, line: usize, column: usize) -> Range<usize> {
         let file = self.source.text();
@@ -165,7 +208,7 @@ impl Object<'_> {
             }
             Cause::Is { found, wanted } => match unquoted(value, path).filter(|_| wanted.contains("string")) {
                 Some(text) => {
-                    (format!("{text} without quotes is not a string to kubectl"), Some(format!("write {text:?}")))
+                    (format!("{text} without quotes is not a string in kubectl"), Some(format!("write {text:?}")))
                 }
                 None => (format!("is {found}, not {wanted}"), None),
             },
@@ -173,7 +216,7 @@ impl Object<'_> {
             Cause::Missing(field) => (format!("missing field {field:?}"), None),
             // serde's message for an enum that is recognized by its content names only the Rust type.
             Cause::Other(message) if message.contains("untagged enum IntOrText") => {
-                ("is neither a whole number nor a text".to_owned(), None)
+                ("must be an integer or a string".to_owned(), None)
             }
             Cause::Other(message) => (message, None),
         };
@@ -197,7 +240,7 @@ fn unquoted<'r>(value: &'r Read<'_, '_>, path: &str) -> Option<&'r str> {
 /// Why an object could not be read.
 #[derive(Debug)]
 pub struct Mistake {
-    /// Whether the field is unknown.
+    /// True if the field is unknown.
     pub unknown_field: bool,
     /// The problem to report.
     pub problem: Problem,
@@ -229,7 +272,7 @@ mod tests {
         };
         for value in ["Off", "yes", "50001"] {
             let found = read(value).unwrap_err();
-            assert!(found.contains(&format!("engine: {value} without quotes is not a string to kubectl")), "{found}");
+            assert!(found.contains(&format!("engine: {value} without quotes is not a string in kubectl")), "{found}");
             assert_eq!(read(&format!("'{value}'")).unwrap().as_deref(), Some(value));
         }
         assert_eq!(read("Auto").unwrap().as_deref(), Some("Auto"));
@@ -253,7 +296,65 @@ items:
 just text
 ---
 ";
-        assert_eq!(kinds(text), ["a/v1/A", "v1/B", "v1/Namespace", "/"]);
+        assert_eq!(kinds(text), ["a/v1/A", "/B", "v1/Namespace", "/"]);
+        let nested = "{kind: List, apiVersion: v1, items: [{kind: PodList, apiVersion: v1, items: [{}, {kind: X}]}, \
+                      {kind: List, items: null}, {kind: List, items: [{kind: List, items: [{kind: A, apiVersion: a/v1}]}]}]}";
+        assert_eq!(kinds(nested), ["v1/Pod", "v1/X", "a/v1/A"]);
+    }
+
+    /// All that reads an object finds the kind that it has by its list: as JSON, as a type, and by its parts.
+    #[test]
+    fn an_item_has_the_kind_of_its_list() {
+        for text in [
+            "kind: PodList\napiVersion: v1\nitems:\n- metadata: {name: x}\n- {metadata: {name: x}}\n- {}\n",
+            "{\"kind\": \"PodList\", \"apiVersion\": \"v1\", \"items\": [{\"metadata\": {\"name\": \"x\"}}]}",
+        ] {
+            let source = Arc::new(Source::new("f", text.to_owned()));
+            for object in objects(&source).unwrap() {
+                let json = object.json().unwrap();
+                assert_eq!((&json["kind"], &json["apiVersion"]), (&"Pod".into(), &"v1".into()), "{json}");
+                let fields: BTreeMap<String, Json> = object.parse().unwrap();
+                assert_eq!(fields["kind"], "Pod");
+                assert_eq!(object.node.get("apiVersion").and_then(Node::text), Some("v1"));
+                assert!(object.refusal().is_none());
+                if object.node.get("metadata").is_some() {
+                    assert!(text[object.place("metadata.name")].contains('x'), "{text}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_object_says_what_it_is() {
+        for (name, text, expected) in [
+            ("f", "[{kind: Pod, apiVersion: v1}]", "a list, not an object"),
+            ("f", "just text", "a string"),
+            ("f", "{{ if .Values.x }}\nkind: Pod\n{{ end }}", "not an object"),
+            ("f", "{{ .Values.x }}", "not an object"),
+            ("f", "{type: ADDED, object: {kind: Pod, apiVersion: v1}}", "a watch event"),
+            ("f", "{kind: Table, apiVersion: meta.k8s.io/v1, rows: []}", "a Table"),
+            ("f", "{kind: AdmissionReview, apiVersion: admission.k8s.io/v1, request: {}}", "an AdmissionReview"),
+            ("f", "{request: {uid: a}}", "an AdmissionReview without its kind"),
+            ("f", "{uid: a, operation: CREATE, object: {}}", "an admission request"),
+            (
+                "f",
+                "{kind: EventList, apiVersion: audit.k8s.io/v1, items: [{level: Metadata}]}",
+                "an event of an audit log",
+            ),
+            ("f", "{log: x, stream: stdout}", "a line of a container's log"),
+            ("f", "{a: b}", "no kind and no apiVersion"),
+            ("f", "{kind: Pod}", "this Pod has no apiVersion"),
+            ("f", "{apiVersion: v1}", "it has no kind"),
+            ("f", "{kind: List, apiVersion: v1, items: [{kind: Pod}]}", "this Pod has no apiVersion"),
+            ("f", "{kind: Pod, apiVersion: v1}", ""),
+            ("a/kustomization.yaml", "{resources: [a.yaml]}", ""),
+            ("values.yaml", "{resources: [a.yaml]}", "no kind"),
+        ] {
+            let source = Arc::new(Source::new(name, text.to_owned()));
+            let objects = objects(&source).unwrap();
+            let found = objects[0].refusal().map(|problem| problem.message().to_owned()).unwrap_or_default();
+            assert!(found.contains(expected) && found.is_empty() == expected.is_empty(), "{text}: {found}");
+        }
     }
 
     #[test]

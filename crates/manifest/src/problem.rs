@@ -56,7 +56,7 @@ impl Problem {
         self
     }
 
-    /// What is wrong.
+    /// The error message.
     pub fn message(&self) -> &str {
         &self.message
     }

@@ -80,7 +80,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The character that an escape stands for; a space for every escape that gives white space.
+    /// The character that an escape means; a space for every escape that means white space.
     fn escaped(&mut self) -> Option<char> {
         let c = self.raw.get(self.at..)?.chars().next()?;
         self.at += c.len_utf8();

@@ -7,6 +7,37 @@ const MAX_TEXT: usize = 2000;
 /// Excerpts of longer lines would hide their point.
 const MAX_LINE: usize = 1000;
 
+/// The text of a file, as kubectl reads it (`cli-runtime/pkg/resource/visitor.go`): UTF-8, or UTF-16 with a byte order
+/// mark. The mark is not a part of it.
+///
+/// # Errors
+/// The first byte that is not of the encoding. kubectl would read another character in its place.
+pub fn decode(bytes: Vec<u8>) -> Result<String, usize> {
+    let unit: fn([u8; 2]) -> u16 = match bytes.get(..2) {
+        Some([0xFF, 0xFE]) => u16::from_le_bytes,
+        Some([0xFE, 0xFF]) => u16::from_be_bytes,
+        _ => {
+            let mut text = String::from_utf8(bytes).map_err(|error| error.utf8_error().valid_up_to())?;
+            if text.starts_with('\u{feff}') {
+                text.drain(..'\u{feff}'.len_utf8());
+            }
+            return Ok(text);
+        }
+    };
+    let (pairs, rest) = bytes[2..].as_chunks::<2>();
+    if !rest.is_empty() {
+        return Err(bytes.len() - 1);
+    }
+    let mut text = String::with_capacity(pairs.len());
+    let mut at = 2;
+    for c in char::decode_utf16(pairs.iter().map(|pair| unit(*pair))) {
+        let c = c.map_err(|_| at)?;
+        at += 2 * c.len_utf16();
+        text.push(c);
+    }
+    Ok(text)
+}
+
 /// A text that excerpts are taken from.
 pub struct Source {
     name: String,
@@ -51,7 +82,7 @@ impl Source {
         (line, self.text[start..offset].chars().count() + 1)
     }
 
-    /// Whether the lines around a byte are short enough to be shown.
+    /// True if the lines around a byte are short enough to be shown.
     pub fn can_show(&self, offset: usize) -> bool {
         let (before, after) = self.text.as_bytes().split_at(offset);
         let longest = |lines: &mut dyn Iterator<Item = usize>| lines.take(2).max().unwrap_or_default();
@@ -93,6 +124,25 @@ pub fn harmless(c: char) -> char {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn files_are_utf_8_or_utf_16_with_a_mark() {
+        let utf_16 = |mark: [u8; 2], text: &str, bytes: fn(u16) -> [u8; 2]| {
+            mark.into_iter().chain(text.encode_utf16().flat_map(bytes)).collect::<Vec<u8>>()
+        };
+        let text = "a: 'ü😀'\r\n---\n";
+        for bytes in [
+            text.as_bytes().to_vec(),
+            format!("\u{feff}{text}").into_bytes(),
+            utf_16([0xFF, 0xFE], text, u16::to_le_bytes),
+            utf_16([0xFE, 0xFF], text, u16::to_be_bytes),
+        ] {
+            assert_eq!(decode(bytes).as_deref(), Ok(text));
+        }
+        assert_eq!(decode(b"a\xff".to_vec()), Err(1));
+        assert_eq!(decode(b"\xff\xfea\0b".to_vec()), Err(4));
+        assert_eq!(decode(b"\xff\xfea\0\x00\xd8b\0".to_vec()), Err(4));
+    }
 
     #[test]
     fn positions_are_counted_from_one() {

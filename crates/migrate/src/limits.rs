@@ -25,10 +25,10 @@ fn visit(value: &Json, schema: &JSONSchemaProps, path: &str, found: &mut Vec<Dia
     let mut bound = |size: usize, unit: &str, min: Option<i64>, max: Option<i64>| {
         let size = i64::try_from(size).unwrap_or(i64::MAX);
         if let Some(max) = max.filter(|&max| size > max) {
-            found.push(Diagnostic::new(path, format!("has {size} {unit}; a profile has at most {max} here")));
+            found.push(Diagnostic::new(path, format!("has {size} {unit}; must have at most {max} in a profile")));
         }
         if let Some(min) = min.filter(|&min| size < min) {
-            found.push(Diagnostic::new(path, format!("has {size} {unit}; a profile has at least {min} here")));
+            found.push(Diagnostic::new(path, format!("has {size} {unit}; must have at least {min} in a profile")));
         }
     };
     match value {

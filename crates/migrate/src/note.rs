@@ -15,7 +15,7 @@ pub enum Kind {
     Looser,
     /// `spec.mutation` sets the former defaults. A pod is denied for lack of them only if no engine mutates it.
     Defaulted,
-    /// Pods are admitted as before, but nothing is defaulted any more, and they may run differently.
+    /// Pods are admitted as before, but fields are no longer defaulted, and pods may run differently.
     Default,
     /// The profile does not select exactly the namespaces of the grants, or an admin must choose them.
     Selection,
@@ -54,14 +54,14 @@ impl Note {
         !matches!(self.kind, Kind::Note | Kind::Defaulted)
     }
 
-    /// What to do about it, if pods got defaults.
+    /// The recommended action, if pods got defaults.
     pub fn help(&self) -> Option<String> {
         let default = self.default.as_ref()?;
         // Pods may do better without some values, like the group that a range happens to begin with.
         Some(match self.kind {
-            Kind::Defaulted => format!("Where nobody does, write {default}"),
-            Kind::Default => format!("Where it is needed, write {default}"),
-            _ => format!("Write {default}"),
+            Kind::Defaulted => format!("Without a mutation engine, set {default}"),
+            Kind::Default => format!("If it is needed, set {default}"),
+            _ => format!("Set {default}"),
         })
     }
 }
@@ -135,7 +135,7 @@ impl fmt::Display for FieldDefault {
     }
 }
 
-/// A value as it stands on one line of YAML.
+/// A value as one line of YAML.
 fn yaml(value: &Json) -> String {
     match value {
         Json::String(text) if !text.contains([':', '#', ',', '{', '[']) => text.clone(),

@@ -1,10 +1,10 @@
 //! From policies and grants to profiles: the namespaces that each selects.
 //!
-//! The API server admitted a pod if one of the policies that it may use admits it. But profiles all apply. So if every
-//! pod of a namespace may use several policies, the policy that admits all that the others admit stands for them, and
-//! the others do not select that namespace. If there is no such policy, all of them select it, which is stricter. A
-//! policy that only some accounts of a namespace may use widens nothing for the rest: a note reports it, and the
-//! profile does not select the namespace.
+//! The API server admitted a pod if one of the policies that it may use admits it. But all profiles apply. So if every
+//! pod of a namespace may use several policies, and one of them admits all pods that the others admit, only its profile
+//! selects that namespace. If there is no such policy, all of them select it, which is stricter. A policy that only
+//! some accounts of a namespace may use allows nothing to the others: a note reports it, and the profile does not
+//! select the namespace.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,16 +32,18 @@ const SHOWN: usize = 5;
 
 /// Notes that apply to every migrated policy.
 pub const ALWAYS: [&str; 7] = [
-    "Several profiles on one namespace all apply. Of several PodSecurityPolicies one was enough.",
-    "Defaults that were set in pods are set by spec.mutation, where they set nothing. Where nobody does it, they are \
-     denied until they say it.",
-    "Pods of kube-system, kube-public, kube-node-lease and palisade-system are never judged.",
-    "Ephemeral containers (kubectl debug) are judged like others. PodSecurityPolicy never saw them.",
-    "A pod whose own securityContext says root (runAsUser: 0, runAsNonRoot: false) is refused where root is, even if \
-     each of its containers says otherwise.",
-    "A pod for Windows (os.name: windows) need not say what it cannot say (windows: Exempt).",
-    "What PodSecurityPolicy did not know is not restricted (baseline: Privileged): HostProcess containers of Windows, \
-     hosts of probes, user namespaces, images. Safe sysctls are those of Kubernetes 1.24, its last version.",
+    "A pod must comply with all profiles that select its namespace. With several PodSecurityPolicies, one was \
+     enough.",
+    "Former defaults are set by spec.mutation in pods that leave the field unset. Without a mutation engine, such \
+     pods are denied.",
+    "Pods of kube-system, kube-public, kube-node-lease and palisade-system are never evaluated.",
+    "Ephemeral containers (kubectl debug) are evaluated like others. PodSecurityPolicy did not evaluate them.",
+    "If root is not allowed, a pod with root in its securityContext (runAsUser: 0, runAsNonRoot: false) is denied, \
+     even if each of its containers overrides it.",
+    "A pod for Windows (os.name: windows) is exempt from fields that it cannot set (windows: Exempt).",
+    "Settings that PodSecurityPolicy did not have are not restricted (baseline: Privileged): HostProcess containers \
+     of Windows, hosts of probes, user namespaces, images. Safe sysctls are those of Kubernetes 1.24, its last \
+     version.",
 ];
 
 /// How to migrate.
@@ -92,7 +94,10 @@ pub fn migrate(
     for (index, (policy, Converted { settings, mut notes })) in policies.iter().zip(converted.clone()).enumerate() {
         let name = profile_name(policy.name());
         if name != policy.name() {
-            let message = format!("is longer than the {MAX_NAME} characters of a profile's name, which is {name}");
+            let message = format!(
+                "is longer than the {MAX_NAME} characters that a profile name may have; the \
+                                   profile is named {name}"
+            );
             notes.push(Note::new(Kind::Note, "metadata.name", message));
         }
         let (namespace_selector, found) = match &options.namespace_selector {
@@ -130,14 +135,14 @@ pub fn migrate(
         let written = serde_json::to_value(&spec).unwrap_or_default();
         mistakes.extend(limits::exceeded(&written).into_iter().map(|beyond| {
             let path = limits::origin(&beyond.path);
-            (index, Diagnostic::new(path, beyond.message).help("shorten the list, or split what uses the policy"))
+            (index, Diagnostic::new(path, beyond.message).help("shorten the list, or split the policy"))
         }));
         migrated.push(Migrated { profile: ToolSecurityProfile::new(&name, spec), notes });
     }
     if mistakes.is_empty() { Ok(migrated) } else { Err(mistakes) }
 }
 
-/// PodSecurityPolicy did not judge templates: their authors get warnings, but not while nobody else does.
+/// The stage of templates, which PodSecurityPolicy did not evaluate: `Warn`, or `Audit` if pods are only audited.
 fn templates(pods: Stage) -> WorkloadStage {
     match pods {
         Stage::Deny | Stage::Warn => WorkloadStage::Warn,
@@ -154,14 +159,15 @@ fn name_mistake(name: &str, seen: &mut BTreeSet<String>) -> Option<Diagnostic> {
             })
     };
     if name.is_empty() {
-        return Some(Diagnostic::new("metadata.name", "missing").help("a policy has a name"));
+        return Some(Diagnostic::new("metadata.name", "is required").help("add the name of the policy"));
     }
     if !subdomain(name) {
-        let help = "small letters, digits, dots and dashes, and of these two neither first nor last";
+        let help = "must consist of lower case letters, digits, dots and dashes, and begin and end with a letter or \
+                    digit";
         return Some(Diagnostic::new("metadata.name", format!("{name:?} is not a valid object name")).help(help));
     }
     let second = !seen.insert(profile_name(name));
-    second.then(|| Diagnostic::new("metadata.name", format!("a second policy with the name {name:?}")))
+    second.then(|| Diagnostic::new("metadata.name", format!("must be unique: another policy is named {name:?}")))
 }
 
 /// The name, or its beginning and a hash of all of it (FNV-1a, which is the same everywhere).
@@ -179,13 +185,13 @@ fn given(policies: usize, rbac: &Rbac) -> Vec<Note> {
     let mut notes = Vec::new();
     if policies > 1 {
         let message = format!(
-            "all {policies} profiles select the same namespaces, where a pod has to satisfy each; one policy was enough \
-             before"
+            "all {policies} profiles select the same namespaces, and a pod must comply with each of them; before, \
+             one policy was enough"
         );
         notes.push(Note::new(Kind::Stricter, "metadata.name", message));
     }
     if !rbac.is_empty() {
-        let message = "the namespaces are those that were given, and not those of the grants";
+        let message = "the namespaces come from the option, not from the grants";
         notes.push(Note::new(Kind::Note, "metadata.name", message));
     }
     notes
@@ -278,13 +284,13 @@ impl<'a> Plan<'a> {
             return (by_name("In", Some(inside)), notes);
         }
         let why = if grants.is_empty() {
-            "no binding that is here grants this policy"
+            "no binding in the files grants this policy"
         } else {
-            "no namespace is left that it has to be enforced in"
+            "there is no namespace left to enforce it in"
         };
         let message = format!(
             "{why}, so the profile selects namespaces with the label {LABEL}={profile}: kubectl label namespace NAME \
-             {LABEL}={profile}; or give --namespace-selector"
+             {LABEL}={profile}; or set --namespace-selector"
         );
         let mut notes = notes;
         notes.push(Note::new(Kind::Selection, "metadata.name", message));
@@ -324,21 +330,25 @@ impl<'a> Plan<'a> {
         }
         for (others, namespaces) in together {
             let message = format!(
-                "in {} the profile of {} applies, too: a pod had to satisfy one of these policies, and now has to \
-                 satisfy each. Decide for one, or give their pods namespaces of their own",
+                "in {} the profile of {} applies, too: before, a pod had to comply with one of these policies, and \
+                 now it must comply with each. Choose one, or use separate namespaces for their pods",
                 listed(&namespaces),
                 others.join(", ")
             );
             say(Kind::Stricter, message);
         }
         for (by, namespaces) in without {
-            let message = format!("does not select {}, where {by} admits all that it admits", listed(&namespaces));
+            let message = format!(
+                "does not select {}, because {by} applies there and admits the same pods and more",
+                listed(&namespaces)
+            );
             say(Kind::Note, message);
         }
         for (others, namespaces) in beside {
             let message = format!(
-                "in {} only some accounts may use it ({}), and {} is for all: its profile alone applies, and pods that \
-                 need this policy are denied. Give them a namespace of their own, with the label {LABEL}={profile}",
+                "in {} only some accounts may use it ({}), and {} is for all: only the profile of the latter \
+                 applies, and pods that need this policy are denied. Use a separate namespace for them, with the \
+                 label {LABEL}={profile}",
                 listed(&namespaces),
                 listed(&accounts(grants, &namespaces)),
                 others.join(", ")
@@ -347,7 +357,8 @@ impl<'a> Plan<'a> {
         }
         if !alone.is_empty() {
             let message = format!(
-                "in {} only some accounts may use it ({}), and pods of others were refused; now it applies to all pods",
+                "in {} only some accounts may use it ({}), and pods of others were denied; now it applies to all \
+                 pods",
                 listed(&alone),
                 listed(&accounts(grants, &alone))
             );
@@ -361,12 +372,12 @@ impl<'a> Plan<'a> {
             .filter(|n| names::PROTECTED_NAMESPACES.contains(n))
             .collect();
         if !protected.is_empty() {
-            say(Kind::Selection, format!("is granted in {}, where pods are never judged", listed(&protected)));
+            say(Kind::Selection, format!("is granted in {}, where pods are never evaluated", listed(&protected)));
         }
         if !grants.creators.is_empty() {
             let creators: Vec<_> = grants.creators.iter().map(String::as_str).collect();
             let message = format!(
-                "is granted to {} for what they create in any namespace; a profile goes by namespaces, so this selects \
+                "is granted to {} in all namespaces; a profile selects namespaces and not users, so this selects \
                  none",
                 listed(&creators)
             );
@@ -374,8 +385,10 @@ impl<'a> Plan<'a> {
         }
         if !self.unresolved.is_empty() {
             let roles: Vec<_> = self.unresolved.iter().map(String::as_str).collect();
-            let message =
-                format!("bindings refer to roles that are not here and may grant it: {}. Add them", listed(&roles));
+            let message = format!(
+                "bindings refer to roles that may grant it and are not in the files: {}. Add them",
+                listed(&roles)
+            );
             say(Kind::Selection, message);
         }
         notes

@@ -6,6 +6,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use palisade_objects::selector::{self, Labels};
 use serde::Deserialize;
 
 /// The kinds that grant permissions.
@@ -21,10 +23,13 @@ pub struct Metadata {
     pub name: String,
     /// The namespace; empty if the object has none. A file may leave it to `kubectl -n`.
     pub namespace: String,
+    /// The labels, by which roles are aggregated.
+    pub labels: Option<Labels>,
 }
 
 /// A `Role` or `ClusterRole`.
 #[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Role {
     /// Its name and namespace.
     #[serde(default)]
@@ -32,6 +37,17 @@ pub struct Role {
     /// Its rules.
     #[serde(default)]
     pub rules: Option<Vec<PolicyRule>>,
+    /// Which other `ClusterRoles` a controller takes its rules from.
+    #[serde(default)]
+    pub aggregation_rule: Option<AggregationRule>,
+}
+
+/// The `ClusterRoles` whose rules a `ClusterRole` has.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct AggregationRule {
+    /// Those that any of these selects.
+    pub cluster_role_selectors: Option<Vec<LabelSelector>>,
 }
 
 /// A rule of a role.
@@ -87,7 +103,7 @@ pub struct Subject {
 #[derive(Clone, Debug, Default)]
 pub struct Rbac {
     /// By namespace, empty for `ClusterRoles`, and name.
-    roles: BTreeMap<(String, String), Vec<PolicyRule>>,
+    roles: BTreeMap<(String, String), Role>,
     /// With whether it is a `ClusterRoleBinding`.
     bindings: Vec<(bool, Binding)>,
 }
@@ -106,13 +122,13 @@ pub struct Grants {
 }
 
 impl Grants {
-    /// Whether nobody may use it.
+    /// Whether no pod and no creator may use it.
     pub fn is_empty(&self) -> bool {
         !self.everywhere && self.whole.is_empty() && self.partly.is_empty() && self.creators.is_empty()
     }
 }
 
-/// The pods that a subject stands for.
+/// The pods that a grant to a subject applies to.
 enum About<'a> {
     /// Every pod, because each has a service account.
     All,
@@ -145,8 +161,8 @@ impl Subject {
 impl Rbac {
     /// Adds a `Role`, or a `ClusterRole`.
     pub fn add_role(&mut self, of_cluster: bool, role: Role) {
-        let namespace = if of_cluster { String::new() } else { role.metadata.namespace };
-        self.roles.insert((namespace, role.metadata.name), role.rules.unwrap_or_default());
+        let namespace = if of_cluster { String::new() } else { role.metadata.namespace.clone() };
+        self.roles.insert((namespace, role.metadata.name.clone()), role);
     }
 
     /// Adds a `RoleBinding`, or a `ClusterRoleBinding`.
@@ -172,12 +188,30 @@ impl Rbac {
         found.into_iter().collect()
     }
 
-    fn rules(&self, of_cluster: bool, binding: &Binding) -> Option<&[PolicyRule]> {
+    /// The rules that a binding grants; none if its role is not in the files.
+    fn rules(&self, of_cluster: bool, binding: &Binding) -> Option<Vec<&PolicyRule>> {
         let namespace = match binding.role_ref.kind.as_str() {
             "Role" if !of_cluster => binding.metadata.namespace.clone(),
             _ => String::new(),
         };
-        self.roles.get(&(namespace, binding.role_ref.name.clone())).map(Vec::as_slice)
+        let role = self.roles.get(&(namespace, binding.role_ref.name.clone()))?;
+        let (mut rules, mut open, mut seen) = (Vec::new(), vec![role], BTreeSet::new());
+        while let Some(role) = open.pop() {
+            if !seen.insert(&role.metadata.name) {
+                continue;
+            }
+            rules.extend(role.rules.iter().flatten());
+            // A role that is aggregated may be aggregated itself; its controller writes what it selects.
+            let selectors = role.aggregation_rule.iter().flat_map(|rule| rule.cluster_role_selectors.iter().flatten());
+            for selector in selectors {
+                let selected = self.roles.iter().filter(|((namespace, _), other)| {
+                    let labels = other.metadata.labels.as_ref();
+                    namespace.is_empty() && selector::matches(selector, labels.unwrap_or(&Labels::new()))
+                });
+                open.extend(selected.map(|(_, other)| other));
+            }
+        }
+        Some(rules)
     }
 
     /// The grants of a policy.

@@ -16,13 +16,13 @@ pub enum Mutated {
         /// For the controller only: this webhook was called after another engine had mutated the pod.
         warning: Option<String>,
     },
-    /// The namespace has no parameters yet. Validation denies every pod there, and says so.
+    /// The namespace has no parameters yet. Validation denies every pod there, with this reason.
     NoParameters,
     /// The pod needs this patch.
     Patch {
         /// RFC 6902.
         patch: Vec<u8>,
-        /// What it changes, for people.
+        /// A description of the changes.
         warning: Option<String>,
     },
 }
@@ -109,7 +109,7 @@ mod tests {
         params
     }
 
-    /// Something under a name that a pod has, or anything else.
+    /// A value of any type.
     fn anything() -> impl Strategy<Value = Json> {
         let leaf = prop_oneof![
             Just(Json::Null),

@@ -14,7 +14,7 @@ const MAX_WARNING: usize = 1000;
 pub struct Patch {
     /// The operations, in order.
     pub operations: Vec<PatchOperation>,
-    /// What they change, for people.
+    /// Descriptions of the changes.
     pub changes: Vec<Change>,
 }
 
@@ -68,15 +68,16 @@ impl PatchOperation {
 }
 
 impl Patch {
-    /// Whether it changes nothing.
+    /// True if it changes nothing.
     pub fn is_empty(&self) -> bool {
         self.operations.is_empty()
     }
 
-    /// Applies the operations to the pod that they were made for.
+    /// Applies the operations to their pod.
     ///
     /// # Errors
-    /// An operation does not fit. That cannot happen for that pod.
+    ///
+    /// If an operation does not fit, which cannot happen for that pod.
     pub fn apply(&self, pod: &mut Json) -> Result<(), String> {
         let operations = serde_json::to_value(&self.operations)
             .and_then(serde_json::from_value::<json_patch::Patch>)
@@ -127,7 +128,7 @@ impl fmt::Display for Change {
     }
 }
 
-/// A value as it stands on one line of YAML, nearly.
+/// A value in a form similar to one line of YAML.
 fn shown(value: &Json) -> String {
     match value {
         Json::String(text) => text.clone(),

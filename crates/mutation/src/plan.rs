@@ -79,7 +79,7 @@ impl<'a> Plan<'a> {
         Self { profiles }
     }
 
-    /// Whether it mutates no pod.
+    /// True if it mutates no pod.
     pub fn is_empty(&self) -> bool {
         self.profiles.is_empty()
     }

@@ -1,7 +1,7 @@
-//! `AdmissionReview` in, `AdmissionReview` out. Pure: the caller decides what to default.
+//! `AdmissionReview` in, `AdmissionReview` out. Pure: the caller decides the defaults.
 //!
-//! Version `admission.k8s.io/v1` only (KEP-2872). Whatever the bytes are, the answer is a review, or an error that says
-//! what is wrong with them; nothing here panics.
+//! Version `admission.k8s.io/v1` only (KEP-2872). For any bytes, the result is a review, or an error that describes the
+//! invalid part; this module never panics.
 
 use std::borrow::Cow;
 
@@ -23,11 +23,11 @@ pub enum Malformed {
     #[error("the body is not an AdmissionReview: {0}")]
     NotAReview(String),
     /// Another kind, or a version that is not served.
-    #[error("the body is a {kind:?} of {api_version:?}; only an AdmissionReview of {API_VERSION} is understood")]
+    #[error("the body is a {kind:?} of {api_version:?}; only an AdmissionReview of {API_VERSION} is supported")]
     Version {
-        /// What the body says.
+        /// `apiVersion` of the body.
         api_version: String,
-        /// What the body says.
+        /// `kind` of the body.
         kind: String,
     },
     /// `request` is missing: this is an answer, or nothing at all.
@@ -35,14 +35,15 @@ pub enum Malformed {
     NoRequest,
     /// The object is not a pod.
     #[error(
-        "the request is about {resource}; this webhook is for pods: its rules in the MutatingWebhookConfiguration are wrong"
+        "the request is for {resource}, but this webhook supports only pods: its rules in the \
+         MutatingWebhookConfiguration are wrong"
     )]
     NotAPod {
         /// Resource and subresource.
         resource: String,
     },
     /// The pod is missing or is not an object.
-    #[error("the request has no readable object: {0}")]
+    #[error("the request has no valid object: {0}")]
     NoPod(String),
 }
 
@@ -63,7 +64,7 @@ pub struct Call {
     pub user: User,
 }
 
-/// Who made a request.
+/// The user of a request.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct User {
     /// The name.
@@ -74,12 +75,12 @@ pub struct User {
     pub groups: Vec<String>,
 }
 
-/// The reply to a review, besides that it is allowed: denying is left to validation.
+/// The reply to a review. Requests are always allowed: denying is left to validation.
 #[derive(Debug, Default, PartialEq)]
 pub struct Reply {
     /// A JSON patch (RFC 6902), if the pod needs a change.
     pub patch: Option<Vec<u8>>,
-    /// For whoever made the request, on one line.
+    /// A warning to the client, on one line.
     pub warning: Option<String>,
 }
 
@@ -143,10 +144,11 @@ struct Response<'a> {
     warnings: Option<[String; 1]>,
 }
 
-/// Answers a review; `reply` decides what to default.
+/// Answers a review; `reply` decides the defaults.
 ///
 /// # Errors
-/// What is wrong with the body.
+///
+/// The error in the body.
 pub fn answer(body: &[u8], reply: impl FnOnce(&Call) -> Reply) -> Result<Vec<u8>, Malformed> {
     let review: Review<'_> = serde_json::from_slice(body).map_err(|error| Malformed::NotAReview(error.to_string()))?;
     if review.api_version != API_VERSION || review.kind != KIND {
@@ -160,7 +162,7 @@ pub fn answer(body: &[u8], reply: impl FnOnce(&Call) -> Reply) -> Result<Vec<u8>
         let resource = format!("{group}/{version}/{plural}/{}", request.sub_resource);
         return Err(Malformed::NotAPod { resource: resource.chars().take(200).collect() });
     }
-    let pod = object(request.object)?.ok_or_else(|| Malformed::NoPod("it is absent".to_owned()))?;
+    let pod = object(request.object)?.ok_or_else(|| Malformed::NoPod("it is missing".to_owned()))?;
     let call = Call {
         namespace: request.namespace,
         operation: request.operation,
@@ -237,7 +239,7 @@ mod tests {
         for (field, value, expected) in [
             ("resource", json!({"group": "apps", "version": "v1", "resource": "deployments"}), "apps/v1/deployments/"),
             ("subResource", json!("status"), "/v1/pods/status"),
-            ("object", json!(null), "it is absent"),
+            ("object", json!(null), "it is missing"),
             ("object", json!("pod"), "it is not an object"),
             ("uid", json!(null), "not an AdmissionReview"),
         ] {

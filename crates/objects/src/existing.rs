@@ -1,12 +1,12 @@
-//! Pods and workloads that exist, for whoever asks what would become of them if they were created now.
+//! Existing pods and workloads, converted for an evaluation as if they were created now.
 
 use serde_json::Value as Json;
 
-/// The labels that the Job controller adds to the template of a Job, and nobody else may.
+/// The labels that only the Job controller may add to the template of a Job.
 const OF_JOBS: [&str; 4] =
     ["controller-uid", "batch.kubernetes.io/controller-uid", "job-name", "batch.kubernetes.io/job-name"];
 
-/// Whether what is created from now on can be like it: neither has it ended, nor does another workload make it.
+/// True if a new object can be created from it: it has not ended, and it does not belong to another workload.
 pub fn is_current(kind: &str, object: &Json) -> bool {
     let metadata = &object["metadata"];
     if !metadata["deletionTimestamp"].is_null() {
@@ -25,8 +25,8 @@ pub fn is_current(kind: &str, object: &Json) -> bool {
     !is_owned && !has_ended
 }
 
-/// An object that exists as somebody would create it now: without what the API server or a controller has added since,
-/// and would not take from a client.
+/// An existing object as a client would create it now: without the fields that the API server or a controller has added
+/// since, and that the API server would not accept from a client.
 pub fn anew(mut object: Json) -> Json {
     let fields = |object: &mut Json, pointer: &str, remove: &[&str]| {
         for key in remove {

@@ -1,8 +1,8 @@
-//! Kubernetes objects as JSON: how they are [changed](json) without a panic whatever is in them, how label selectors
-//! [match](selector) them, which [exist](existing) and [belong](owners) to which workload, and small [pods](pod) and the
-//! [workloads](workload) around them, for whoever tries policies.
+//! Kubernetes objects as JSON: panic-free [edits](json), label [selectors](selector), helpers for [existing](existing)
+//! objects and their [owners](owners), and fixtures of small [pods](pod) and [workloads](workload) for tests of
+//! policies.
 //!
-//! The lowest crate: the offline API server, its tools and the product all use it, and it knows none of them. It is
+//! The lowest crate: the offline API server, its tools and the product use it, and it depends on none of them. It is
 //! pure: no I/O, no clock, no environment.
 
 pub mod existing;

@@ -6,10 +6,10 @@ use serde_json::Value as Json;
 
 use crate::workload::WORKLOADS;
 
-/// The longest chain of owners that is followed: an owner may be made by whoever writes the object.
+/// Maximum length of a chain of owners: tenants can create owners.
 const DEEPEST: usize = 5;
 
-/// A workload or a pod by itself. Its text is kind and name: `Deployment/encoder`.
+/// A workload, or a pod without a workload. Its text is kind and name: `Deployment/encoder`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reference {
     /// Its API version.

@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelecto
 /// Labels by key.
 pub type Labels = BTreeMap<String, String>;
 
-/// Whether the selector matches the labels, by the rules of `metav1.LabelSelectorAsSelector`. An unknown operator
+/// True if the selector matches the labels, by the rules of `metav1.LabelSelectorAsSelector`. An unknown operator
 /// matches nothing.
 pub fn matches(selector: &LabelSelector, labels: &Labels) -> bool {
     let equal = selector.match_labels.iter().flatten().all(|(key, value)| labels.get(key) == Some(value));
@@ -48,7 +48,7 @@ pub fn satisfying(selector: &LabelSelector, fixed: &Labels) -> Option<Labels> {
     matches(selector, &all).then_some(labels)
 }
 
-/// Whether some labels match both selectors.
+/// True if some labels match both selectors.
 pub fn overlap(one: &LabelSelector, other: &LabelSelector) -> bool {
     let mut both: Vec<_> = [one, other].iter().flat_map(|of| of.match_expressions.iter().flatten()).cloned().collect();
     both.extend([one, other].iter().flat_map(|of| of.match_labels.iter().flatten()).map(|(key, value)| {

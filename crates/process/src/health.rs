@@ -28,18 +28,20 @@ const LIMITS: Limits = Limits {
 
 /// The state that the health server reports.
 pub trait Health: Clone + Send + Sync + 'static {
-    /// Whether the process makes progress; the kubelet restarts one that does not.
+    /// Checks that the process makes progress; otherwise the kubelet restarts it.
     ///
     /// # Errors
-    /// What is wrong, in a word.
+    ///
+    /// The error, in a word.
     fn live(&self) -> Result<(), &'static str> {
         Ok(())
     }
 
-    /// Whether this process can take requests.
+    /// Checks that this process can serve requests.
     ///
     /// # Errors
-    /// What is missing, in a word.
+    ///
+    /// The missing condition, in a word.
     fn ready(&self) -> Result<(), &'static str>;
 
     /// The metrics, as `OpenMetrics` text.

@@ -65,7 +65,7 @@ where
     let traces = match traces.start(name) {
         Ok(traces) => traces,
         Err(error) => {
-            eprintln!("{name}: traces cannot be sent: {error}");
+            eprintln!("{name}: cannot send traces: {error}");
             return ExitCode::from(2);
         }
     };
@@ -112,21 +112,22 @@ pub fn on_signal() -> io::Result<CancellationToken> {
     Ok(shutdown)
 }
 
-/// Reads `250ms`, `10s`, `5m`, `1h` or `90d`.
+/// Parses `250ms`, `10s`, `5m`, `1h` or `90d`.
 ///
 /// # Errors
-/// What is wrong with it.
+///
+/// The error in the text.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
-    let number: u64 = number.parse().map_err(|_| format!("{text:?} does not begin with a number"))?;
+    let number: u64 = number.parse().map_err(|_| format!("{text:?} must begin with a number"))?;
     let seconds = match unit {
         "ms" => return Ok(Duration::from_millis(number)),
         "s" => 1,
         "m" => 60,
         "h" => 3600,
         "d" => 24 * 3600,
-        _ => return Err(format!("{text:?} does not end with ms, s, m, h or d")),
+        _ => return Err(format!("{text:?} must end with ms, s, m, h or d")),
     };
     Ok(Duration::from_secs(number.saturating_mul(seconds)))
 }

@@ -1,9 +1,9 @@
-//! Lists of an API server in pages that are bounded in bytes: tenants write objects of more than a megabyte, and five hundred
-//! of them at once are more than the memory of a process.
+//! Lists of an API server in pages with a limit in bytes: tenants can write objects of more than a megabyte, and five
+//! hundred of them at once exceed the memory of a process.
 //!
-//! A client made by [`bounded`] asks for less than it is told to, where answers are large. A page is then shorter than its
-//! reader asked for, and the reader goes on with the next one, as it must anyway. So this holds for each list in pages,
-//! also of a watch. A list that asks for all at once has one bound only, the [`LONGEST`] answer.
+//! A client from [`bounded`] requests fewer objects than its caller, if responses are large. The caller continues with
+//! the next page, as always. This applies to all paged lists, also those of a watch. A list without pages has only the
+//! limit [`LONGEST`].
 
 use std::{
     collections::BTreeMap,
@@ -25,18 +25,18 @@ use tower::Service;
 
 /// The size of a page to aim at.
 const AIM: usize = 2 << 20;
-/// The largest page with more than one object. What is larger is not read to its end.
+/// Maximum size of a page with more than one object. A larger page is not read completely.
 const MOST: usize = 4 << 20;
 /// The longest answer: an object is a few megabytes at most, as etcd stores it.
 pub const LONGEST: usize = 32 << 20;
-/// How many objects the first page of a kind has. Its size says how many the next one may have.
+/// Number of objects in the first page of a kind. Its size determines the number in the next one.
 const FIRST: usize = 16;
 /// How many objects a page of [`all`] has at most.
 const PAGE: u32 = 500;
 
 /// An answer is too long to be read.
 #[derive(Debug, thiserror::Error)]
-#[error("the answer of the API server to GET {path} is longer than {} MiB", LONGEST >> 20)]
+#[error("the response of the API server to GET {path} is longer than {} MiB", LONGEST >> 20)]
 pub struct TooLong {
     path: String,
 }

@@ -1,4 +1,4 @@
-//! Logs: their format, and what is logged, which a file can change while the process runs.
+//! Logs: their format and level. A file can change the level while the process is running.
 
 use std::{
     fs, io,
@@ -17,46 +17,46 @@ use tracing_subscriber::{
     util::SubscriberInitExt as _,
 };
 
-/// How often the file is read. The kubelet takes up to a minute to bring a change of a ConfigMap to it, so that more often
-/// would help nobody.
+/// Interval for reading the file. The kubelet needs up to a minute to update it from a ConfigMap, so a shorter interval
+/// would have no benefit.
 const AGAIN: Duration = Duration::from_secs(5);
 
-/// Flags about logs.
+/// Options for logs.
 #[derive(Clone, Debug, clap::Args)]
 #[allow(clippy::struct_field_names, reason = "they are the names of the flags")]
 pub struct LogOptions {
-    /// The format of log lines.
+    /// Format of log lines.
     #[arg(long, value_enum, default_value_t)]
     log_format: LogFormat,
-    /// What to log: a level, or directives as in `info,palisade_controller=debug`.
+    /// Log level, or directives such as `info,palisade_controller=debug`.
     #[arg(long, env = "PALISADE_LOG", default_value = "info")]
     log_level: String,
-    /// A file with what to log instead, which is read every five seconds: a key of a ConfigMap that is mounted. While it is
-    /// absent or empty, --log-level holds.
+    /// File with the log level, for example a mounted key of a ConfigMap. It overrides --log-level and is read every
+    /// five seconds. If the file is missing or empty, --log-level applies.
     #[arg(long, value_name = "PATH")]
     log_level_file: Option<PathBuf>,
 }
 
-/// The format of log lines.
+/// Format of log lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 enum LogFormat {
-    /// One JSON object a line.
+    /// One JSON object per line.
     #[default]
     Json,
-    /// For people.
+    /// Human-readable.
     Text,
 }
 
-/// A text does not say what to log.
+/// An invalid log level.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WrongLevel {
-    #[error("{0:?} is not a level: off, error, warn, info, debug or trace")]
+    #[error("invalid level {0:?}: must be off, error, warn, info, debug or trace")]
     Word(String),
     #[error(transparent)]
     Directive(#[from] ParseError),
 }
 
-/// What to log, by a text.
+/// The filter for a log level.
 fn filter(text: &str) -> Result<EnvFilter, WrongLevel> {
     // A word alone would also be read as a target, all of which is logged: `inof` would silence everything else.
     for word in text.split(',').map(str::trim) {
@@ -68,12 +68,12 @@ fn filter(text: &str) -> Result<EnvFilter, WrongLevel> {
 }
 
 impl LogOptions {
-    /// What `--log-level` says.
+    /// The value of `--log-level`.
     pub(crate) fn level(&self) -> &str {
         &self.log_level
     }
 
-    /// Starts to log, and to give spans to `traces`. What is returned is to be followed.
+    /// Starts logging, and passes spans to `traces`. The caller must follow the returned levels.
     pub(crate) fn start(
         &self,
         traces: Option<impl Layer<Registry> + Send + Sync>,
@@ -96,15 +96,15 @@ impl LogOptions {
     }
 }
 
-/// Puts a filter into use.
+/// Applies a filter.
 type Apply = Box<dyn Fn(EnvFilter) -> Result<(), reload::Error> + Send>;
 
-/// What is logged, as a file says.
+/// The log level, read from a file.
 pub(crate) struct Levels {
     file: PathBuf,
-    /// While the file says nothing.
+    /// Used while the file is empty.
     default: String,
-    /// What the file said when it was read last: a text, or why it could not be read.
+    /// The last content of the file, or the error.
     said: Result<String, String>,
     apply: Apply,
 }
@@ -114,7 +114,7 @@ impl Levels {
         Self { file: file.to_owned(), default: default.to_owned(), said: Ok(String::new()), apply }
     }
 
-    /// Reads the file again and again.
+    /// Reads the file periodically.
     pub(crate) async fn follow(mut self) {
         let mut turns = interval(AGAIN);
         turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -124,7 +124,7 @@ impl Levels {
         }
     }
 
-    /// Reads the file, and logs by it if it has changed.
+    /// Reads the file, and applies it if it has changed.
     fn read(&mut self) {
         let said = match fs::read_to_string(&self.file) {
             Ok(text) => Ok(text.trim().to_owned()),
@@ -137,7 +137,7 @@ impl Levels {
         self.said = said;
         if let Err(error) = self.change() {
             let file = self.file.display();
-            tracing::warn!(%file, error, "the file of --log-level-file cannot be used; what is logged stays as it is");
+            tracing::warn!(%file, error, "cannot use the file of --log-level-file; the log level stays unchanged");
         }
     }
 
@@ -146,7 +146,7 @@ impl Levels {
         let log_level = if said.is_empty() { &self.default } else { said };
         let filter = filter(log_level).map_err(|error| error.to_string())?;
         (self.apply)(filter).map_err(|error| error.to_string())?;
-        tracing::info!(log_level, "changed what is logged");
+        tracing::info!(log_level, "changed the log level");
         Ok(())
     }
 }
@@ -171,7 +171,7 @@ mod tests {
             assert!(filter(wrong).is_err(), "{wrong}");
         }
         let error = filter("inof").unwrap_err().to_string();
-        assert_eq!(error, "\"inof\" is not a level: off, error, warn, info, debug or trace");
+        assert_eq!(error, "invalid level \"inof\": must be off, error, warn, info, debug or trace");
     }
 
     /// What is logged, for a test to take.
@@ -220,7 +220,7 @@ mod tests {
             fs::write(&file, "debug\n").unwrap();
             levels.read();
             let said = lines.take();
-            assert!(said.contains("changed what is logged") && said.contains("log_level=\"debug\""), "{said}");
+            assert!(said.contains("changed the log level") && said.contains("log_level=\"debug\""), "{said}");
             assert_eq!(logged(&lines), [true, true, true]);
             levels.read();
             assert_eq!(lines.take(), "", "a file that has not changed");
@@ -228,7 +228,7 @@ mod tests {
             fs::write(&file, "dbug").unwrap();
             levels.read();
             let said = lines.take();
-            assert!(said.contains("stays as it is") && said.contains("\\\"dbug\\\" is not a level"), "{said}");
+            assert!(said.contains("stays unchanged") && said.contains("invalid level \\\"dbug\\\""), "{said}");
             assert_eq!(logged(&lines), [true, true, true], "a mistake");
             levels.read();
             assert_eq!(lines.take(), "", "a mistake is reported once");
@@ -244,7 +244,7 @@ mod tests {
             // It exists, and is not a file.
             fs::create_dir(&file).unwrap();
             levels.read();
-            assert!(lines.take().contains("cannot be used"), "a directory");
+            assert!(lines.take().contains("cannot use the file"), "a directory");
             assert_eq!(logged(&lines), [false, true, true], "a directory");
         });
     }

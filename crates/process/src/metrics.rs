@@ -10,7 +10,7 @@ use prometheus_client::{
 /// Registers the metrics of any process: its memory and its version.
 pub fn about_process(registry: &mut Registry, version: &'static str) {
     registry.register_collector(Box::new(Memory));
-    registry.register("palisade_build", "The version of the binary", Info::new(vec![("version", version)]));
+    registry.register("palisade_build", "Version of the binary", Info::new(vec![("version", version)]));
 }
 
 /// The metrics as `OpenMetrics` text.

@@ -11,7 +11,7 @@ use std::{
 /// The size of the stack. Only pages that are touched take memory.
 pub const STACK: usize = 256 << 20;
 
-/// Why there is no result.
+/// Error of the work.
 #[derive(Debug, thiserror::Error)]
 pub enum NoResult {
     /// The work panicked, which is a bug in Palisade.

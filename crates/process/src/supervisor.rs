@@ -1,8 +1,8 @@
-//! Background tasks, and what happens when one of them fails.
+//! Background tasks, and the reaction to their failure.
 //!
-//! A task that panics leaves no trace in a process of many: its watch stands still, its port serves nobody, and
-//! `/livez` reports "ok". So a [`Supervisor`] starts each under a name. When one fails, the supervisor stops the whole
-//! process, and [`Supervisor::finish`] returns the [`TaskFailure`]; the kubelet restarts the process.
+//! A panic of a single task would stay unnoticed: its watch stops, its port is not served, and `/livez` reports "ok".
+//! Therefore a [`Supervisor`] starts each task with a name. When one fails, the supervisor stops the whole process, and
+//! [`Supervisor::finish`] returns the [`TaskFailure`]; the kubelet restarts the process.
 
 use std::{
     sync::{Arc, OnceLock},
@@ -20,7 +20,7 @@ pub enum TaskFailure {
     Panicked {
         /// Its name.
         task: String,
-        /// What it panicked with.
+        /// Message of the panic.
         message: String,
     },
     /// It ended before it was asked to.
@@ -41,7 +41,7 @@ pub struct Supervisor {
 }
 
 impl Supervisor {
-    /// Cancels `stop` when a task fails. If anybody else cancels it, the tasks may end.
+    /// Cancels `stop` when a task fails. If it is cancelled elsewhere, the tasks may end.
     pub fn new(stop: CancellationToken) -> Self {
         Self { tasks: TaskTracker::new(), stop, failed: Arc::default() }
     }
@@ -57,7 +57,7 @@ impl Supervisor {
         self.start(name.into(), false, work);
     }
 
-    /// Starts a task that has an end of its own, such as one probe. It must not panic.
+    /// Starts a task that terminates, such as one probe. It must not panic.
     pub fn spawn_job(&self, name: impl Into<String>, work: impl Future<Output = ()> + Send + 'static) {
         self.start(name.into(), true, work);
     }
@@ -100,7 +100,7 @@ impl Supervisor {
     pub async fn finish(&self, bound: Duration) -> Result<(), TaskFailure> {
         self.tasks.close();
         if timeout(bound, self.tasks.wait()).await.is_err() {
-            tracing::warn!(tasks = self.running(), ?bound, "some background tasks did not end in time");
+            tracing::warn!(tasks = self.running(), ?bound, "some background tasks did not stop in time");
         }
         self.failed.get().map_or(Ok(()), |failed| Err(failed.clone()))
     }

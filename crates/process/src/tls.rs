@@ -1,4 +1,4 @@
-//! TLS of a server: a certificate, its key, and by whom the certificates of clients must be signed.
+//! TLS of a server: a certificate, its key, and the certificate authorities of clients.
 
 use std::{fs, path::Path, sync::Arc};
 

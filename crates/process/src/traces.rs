@@ -26,22 +26,22 @@ use tracing_subscriber::{
     registry::LookupSpan,
 };
 
-/// How long a collector may take to answer, and how long the end of the process waits for the last spans.
+/// Time limit for a response of the collector, and for sending the last spans when the process stops.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// An answer of a collector says how many spans it refused, and why.
+/// Limit for a response, which contains the number of rejected spans and the reason.
 const LONGEST_ANSWER: usize = 64 * 1024;
 
-/// Flags about traces.
+/// Options for traces.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct TraceOptions {
-    /// The OpenTelemetry collector that traces are sent to, as `http://otel-collector.observability:4318` (OTLP over HTTP,
-    /// without TLS). Without it there are no traces. `OTEL_TRACES_SAMPLER`, `OTEL_RESOURCE_ATTRIBUTES` and the other
-    /// variables of OpenTelemetry hold, too.
+    /// OpenTelemetry collector for traces, for example `http://otel-collector.observability:4318` (OTLP over HTTP,
+    /// without TLS). If unset, no traces are sent. `OTEL_TRACES_SAMPLER`, `OTEL_RESOURCE_ATTRIBUTES` and the other
+    /// variables of OpenTelemetry also apply.
     #[arg(long, value_name = "URL", env = "OTEL_EXPORTER_OTLP_ENDPOINT")]
     otlp_endpoint: Option<Collector>,
 }
 
-/// Where a collector is.
+/// The address of a collector.
 #[derive(Clone, Debug)]
 struct Collector(Uri);
 
@@ -49,31 +49,33 @@ impl FromStr for Collector {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let uri: Uri = text.parse().map_err(|error| format!("not a URL: {error}"))?;
+        let uri: Uri = text.parse().map_err(|error| format!("invalid URL: {error}"))?;
         if uri.scheme() == Some(&Scheme::HTTPS) {
             return Err(
-                "traces are sent without TLS; name a collector in the cluster by http://, and let it use TLS".into()
+                "TLS is not supported: use the http:// address of a collector in the cluster, which can forward \
+                 traces with TLS"
+                    .into(),
             );
         }
         if uri.scheme() != Some(&Scheme::HTTP) {
-            return Err("it must begin with http://, as in http://otel-collector.observability:4318".into());
+            return Err("must begin with http://, for example http://otel-collector.observability:4318".into());
         }
         if uri.query().is_some() || uri.authority().is_some_and(|authority| authority.as_str().contains('@')) {
-            return Err("only a host, a port and a path may follow http://".into());
+            return Err("must have only a host, a port and a path after http://".into());
         }
         Ok(Self(uri))
     }
 }
 
 impl fmt::Display for Collector {
-    /// Where it takes traces: <https://opentelemetry.io/docs/specs/otlp/#otlphttp-request>
+    /// The URL for traces: <https://opentelemetry.io/docs/specs/otlp/#otlphttp-request>
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/v1/traces", self.0.to_string().trim_end_matches('/'))
     }
 }
 
 impl TraceOptions {
-    /// Starts to send the spans of `service`, if there is a collector. Must be called in a runtime, which sends them.
+    /// Starts sending the spans of `service`, if a collector is set. Must be called in a runtime, which sends them.
     pub(crate) fn start(&self, service: &'static str) -> Result<Option<Traces>, ExporterBuildError> {
         let Some(collector) = &self.otlp_endpoint else { return Ok(None) };
         let exporter = SpanExporter::builder().with_http().with_http_client(Sender::new());
@@ -86,11 +88,11 @@ impl TraceOptions {
     }
 }
 
-/// Traces that are sent.
+/// Traces that are being sent.
 pub(crate) struct Traces(SdkTracerProvider);
 
 impl Traces {
-    /// What makes spans of `tracing` spans of a trace.
+    /// The layer that exports spans of `tracing`.
     pub(crate) fn layer(&self) -> impl Layer<Registry> + Send + Sync + use<> {
         let layer = tracing_opentelemetry::layer().with_tracer(self.0.tracer("palisade")).with_location(false);
         layer.with_threads(false).with_filter(in_traces())
@@ -99,7 +101,7 @@ impl Traces {
     /// Sends the last spans.
     pub(crate) fn end(&self) {
         if let Err(error) = self.0.shutdown_with_timeout(PATIENCE) {
-            tracing::warn!(%error, "the last spans could not be sent");
+            tracing::warn!(%error, "could not send the last spans");
         }
     }
 }
@@ -119,12 +121,12 @@ where
     dynamic_filter_fn(part)
 }
 
-/// Sends spans from the runtime: the SDK exports them on a thread of its own, where there is none.
+/// Sends spans from the runtime: the SDK exports them on a separate thread without a runtime.
 #[derive(Debug)]
 struct Sender {
     runtime: Handle,
     client: Client<HttpConnector, Full<Bytes>>,
-    /// Whether the collector did not take what was sent last.
+    /// True if the collector did not accept the last spans.
     fails: AtomicBool,
 }
 
@@ -154,8 +156,8 @@ impl HttpClient for Sender {
         };
         // Once, and not every five seconds.
         match (&error, self.fails.swap(error.is_some(), Ordering::Relaxed)) {
-            (Some(error), false) => tracing::warn!(error, "traces cannot be sent; those spans are lost"),
-            (None, true) => tracing::info!("traces are sent again"),
+            (Some(error), false) => tracing::warn!(error, "cannot send traces; the spans are lost"),
+            (None, true) => tracing::info!("sending traces again"),
             _ => {}
         }
         answer
@@ -185,12 +187,12 @@ mod tests {
             assert_eq!(url.parse::<Collector>().unwrap().to_string(), traces);
         }
         for (url, mistake) in [
-            ("https://collector:4318", "without TLS"),
+            ("https://collector:4318", "TLS is not supported"),
             ("collector:4318", "must begin with http://"),
             ("grpc://collector:4317", "must begin with http://"),
             ("http://user:secret@collector", "only a host"),
             ("http://collector/?a=b", "only a host"),
-            ("http://", "not a URL"),
+            ("http://", "invalid URL"),
         ] {
             let error = url.parse::<Collector>().unwrap_err();
             assert!(error.contains(mistake), "{url}: {error}");

@@ -27,7 +27,7 @@ impl Extension for Profiles {
 
     fn read(&self, object: &Json) -> Result<Arc<dyn Made>, Vec<Wrong>> {
         let typed: ToolSecurityProfile = serde_json::from_value(object.clone())
-            .map_err(|error| vec![Wrong { message: error.to_string(), help: Some("palisade render says where") }])?;
+            .map_err(|error| vec![Wrong { message: error.to_string(), help: Some("see palisade render") }])?;
         let wrong = |found: Vec<Diagnostic>| {
             found.iter().map(|one| Wrong { message: one.to_string(), help: None }).collect::<Vec<_>>()
         };
@@ -36,14 +36,14 @@ impl Extension for Profiles {
     }
 }
 
-/// The compiled profile without the fast path. With it, complying requests would leave early, and no case would
-/// exercise a check, or notice a mistake in one.
+/// The compiled profile without the fast path. With it, compliant requests would skip the evaluation, so that no case
+/// would execute a check or detect an error in one.
 fn compile(profile: &ToolSecurityProfile) -> Result<Compiled, Vec<Diagnostic>> {
     let compiled = palisade_compiler::compile(profile)?;
     Ok(Compiled { bundle: compiled.bundle.clone().in_full(), ..compiled })
 }
 
-/// A profile, and what it becomes.
+/// A profile, and its compiled form.
 #[derive(Clone, Debug)]
 struct Profile {
     object: Json,
@@ -55,7 +55,7 @@ struct Profile {
 type Variable<'a> = (&'a str, String, &'a str);
 
 impl Profile {
-    /// The expressions of a variable of the policies that judge.
+    /// The expressions of a variable of the evaluating policies.
     fn variables(&self, variable: &str) -> Vec<Variable<'_>> {
         let policies = self.compiled.bundle.pairs().map(|(_, pair)| &pair.policy);
         let found = policies.filter_map(|policy| {
@@ -78,7 +78,8 @@ impl Profile {
         format!("spec.{setting}")
     }
 
-    /// Whether a check found nothing, except where an exception lifts it, and whether it found a violation.
+    /// Results of a check: true if it found no violation (except those that an exception waives), and true if it found
+    /// one.
     fn found(&self, variable: &str, id: &str, reviews: &[Review]) -> (bool, bool) {
         let (checks, exceptions) = (self.variables(variable), self.variables("excepted"));
         let is_of = |variables: &[Variable<'_>], one: &Evaluation| {
@@ -195,7 +196,7 @@ impl Made for Profile {
         changed.variables(&variable).into_iter().map(replaced).collect()
     }
 
-    /// A pod that complies, and for each check one that violates it.
+    /// A compliant pod, and a violating pod for each check.
     fn scaffold(&self) -> Scaffolded {
         let (compiled, name) = (&self.compiled, self.object["metadata"]["name"].as_str().unwrap_or_default());
         let mut labels = compiled.probes.labels.clone().unwrap_or_default();
@@ -249,7 +250,7 @@ fn namespace(object: &Json) -> Option<Namespace> {
     Some(Namespace { name, labels, annotations: metadata.annotations.unwrap_or_default() })
 }
 
-/// What a `ToolSecurityException` asks for, and its namespace.
+/// The request of a `ToolSecurityException`, and its namespace.
 fn request(object: &Json) -> Option<(String, Request)> {
     if object["kind"] != "ToolSecurityException" || object["apiVersion"] != names::API_VERSION {
         return None;

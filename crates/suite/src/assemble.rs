@@ -46,7 +46,7 @@ pub(crate) enum Question {
     Review(Box<Request>),
 }
 
-/// What to do about policies without a binding.
+/// The treatment of policies without a binding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unbound {
     /// Bind them.
@@ -138,8 +138,8 @@ impl Loader<'_> {
         });
         if let Some(open) = draft.open.filter(|_| left_out) {
             self.notes.push(format!(
-                "{}: the matchConstraints of the policy leave this request out, so that an API server never asks it; it \
-                 is asked all the same",
+                "{}: the matchConstraints of the policy exclude this request: an API server does not evaluate it, but \
+                 the suite does",
                 draft.name
             ));
             let extra = std::iter::once(open).chain(draft.extra).collect();
@@ -153,8 +153,10 @@ impl Loader<'_> {
         if self.imported && unjudged.is_none() {
             // The other tools let policies judge any object.
             if let Some(why) = unasked(&clusters.made[index].admit(&request)) {
-                self.notes
-                    .push(format!("{}: the object is judged as it is, which no API server does: {why}", draft.name));
+                self.notes.push(format!(
+                    "{}: the object is evaluated unprocessed, unlike in an API server: {why}",
+                    draft.name
+                ));
                 decoded = true;
             }
         }
@@ -226,10 +228,10 @@ impl Loader<'_> {
             }
         }
         let message =
-            |member: &Member, why: &str| format!("the API server refuses {} {}: {why}", member.kind(), member.name());
+            |member: &Member, why: &str| format!("the API server rejects {} {}: {why}", member.kind(), member.name());
         if !self.imported && !refused.is_empty() {
             let problem = |(member, why): &(&Member, String)| {
-                member.problem(message(member, why)).help("palisade lint shows all that is wrong with it")
+                member.problem(message(member, why)).help("palisade lint lists all errors in it")
             };
             return Err(refused.iter().map(problem).collect());
         }

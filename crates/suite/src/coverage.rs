@@ -16,7 +16,7 @@ use crate::{
     test_cluster::TestCluster,
 };
 
-/// What the cases of some suites exercised of their policies, and what not.
+/// The parts of policies that the cases of some suites exercised, and the parts that they did not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Coverage {
     points: BTreeMap<Point, bool>,
@@ -32,9 +32,9 @@ pub struct Point {
     /// The field that it is in: `validations[0].expression`, `matchConstraints.resourceRules[0]`; in an object that
     /// becomes policies the whole path.
     pub path: String,
-    /// What is missing if it was not exercised: `never false`.
+    /// The missing case if it was not exercised: `never false`.
     pub missing: &'static str,
-    /// What it is: `an operand of &&`, `check runAsUser`.
+    /// A description: `an operand of &&`, `check runAsUser`.
     pub what: String,
 }
 
@@ -97,7 +97,7 @@ fn is_expression(path: &str) -> bool {
     path.ends_with("xpression") || path.ends_with("].rule")
 }
 
-/// What the cases of a suite exercise of its policies, and of the objects that become policies.
+/// Measures the coverage of a suite's policies, and of the objects that become policies, by its cases.
 pub fn measure(suite: &Suite) -> Coverage {
     let mut coverage = Coverage::default();
     let (mut reviews, mut traces) = (Vec::new(), Vec::new());
@@ -221,7 +221,7 @@ fn of_rules(member: &Member, field: &str, of: &str, traces: &[Trace], coverage: 
     };
     if field == "matchResources" {
         let covered = traces.iter().any(|trace| trace.matched == Some(true));
-        add("policyName".to_owned(), "the binding", "never in force", covered);
+        add("policyName".to_owned(), "the binding", "never active", covered);
     }
     let count = |list: &str| matched[list].as_array().map_or(0, Vec::len);
     for index in 0..count("resourceRules") {
@@ -240,7 +240,7 @@ fn of_rules(member: &Member, field: &str, of: &str, traces: &[Trace], coverage: 
         }
         let says = |wanted| traces.iter().any(|trace| said(trace) == Some(wanted));
         add(format!("{field}.{selector}"), "the selector", "never selected a request", says(true));
-        add(format!("{field}.{selector}"), "the selector", "never left out a request", says(false));
+        add(format!("{field}.{selector}"), "the selector", "never excluded a request", says(false));
     }
 }
 

@@ -16,7 +16,7 @@ pub type File = (&'static str, String);
 const SUITE: &str = "palisade-test.yaml";
 /// The label that the policy demands.
 const LABEL: &str = "app.kubernetes.io/name";
-/// What it says where the label is missing.
+/// The message of the policy if the label is missing.
 const MESSAGE: &str = "the label app.kubernetes.io/name is missing; set it in metadata.labels";
 
 /// The files of a new policy for a kind, or its plural: the policy, a binding, an object that complies, one that does
@@ -26,7 +26,7 @@ const MESSAGE: &str = "the label app.kubernetes.io/name is missing; set it in me
 /// The name or the kind does not do.
 pub fn policy(name: &str, kind: &str, server: &Server) -> Result<Vec<File>, String> {
     if !is_name(name) {
-        return Err(format!("{name:?} is not the name of a policy: small letters, digits and dashes"));
+        return Err(format!("{name:?} is not a valid policy name: use lower-case letters, digits and dashes"));
     }
     let kinds = Kinds::builtin(server.minor);
     let is_meant = |one: &&Resource| {
@@ -36,7 +36,7 @@ pub fn policy(name: &str, kind: &str, server: &Server) -> Result<Vec<File>, Stri
     let resource = resource.ok_or_else(|| format!("Kubernetes {} has no kind {kind}", server.minor))?;
     let files = written(name, resource)?;
     match failed(&files, server) {
-        Some(why) => Err(format!("cannot begin with a policy for {}: {why}", resource.kind)),
+        Some(why) => Err(format!("cannot create a policy for {}: {why}", resource.kind)),
         None => Ok(files),
     }
 }
@@ -159,7 +159,7 @@ struct Memory<'a>(&'a dyn Fn(&str) -> Option<Arc<Source>>);
 
 impl Files for Memory<'_> {
     fn read(&self, _: &str, path: &str) -> Result<Arc<Source>, String> {
-        self.0(path).ok_or_else(|| "there is no such file".to_owned())
+        self.0(path).ok_or_else(|| "file not found".to_owned())
     }
 
     fn now(&self) -> Timestamp {

@@ -11,9 +11,9 @@ use crate::format::{ExpectFields, Verdict};
 /// A difference from the expected answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// What: `verdict`, `message` ...
+    /// The part that differs: `verdict`, `message` ...
     pub what: String,
-    /// What was expected.
+    /// The expected value.
     pub expected: String,
     /// The actual value.
     pub got: String,
@@ -47,7 +47,7 @@ pub(crate) fn compare(expect: &ExpectFields, review: &Review) -> Vec<Difference>
     for (key, value) in &expect.audit_annotations {
         let got = review.audit_annotations.get(key);
         if got != Some(value) {
-            let got = got.map_or("it is not there", String::as_str);
+            let got = got.map_or("none", String::as_str);
             found.push(Difference::new(&format!("audit annotation {key}"), value, got));
         }
     }
@@ -114,12 +114,12 @@ fn verdict(expect: &ExpectFields, review: &Review) -> Option<String> {
     }
     Some(match expect.verdict {
         Verdict::Deny if review.outcome.denial().is_some_and(is_invalid) => {
-            format!("invalid, so that no policy is evaluated: {got}")
+            format!("invalid, so no policy is evaluated: {got}")
         }
         Verdict::Deny if !asked => format!("rejected before a policy is evaluated: {got}"),
         Verdict::Skip if asked => "evaluated".to_owned(),
         Verdict::Violation | Verdict::NoViolation if validations().next().is_none() && asked => {
-            "the policy was not evaluated: its constraints or conditions leave the request out".to_owned()
+            "the policy was not evaluated: its constraints or conditions exclude the request".to_owned()
         }
         Verdict::Violation | Verdict::NoViolation | Verdict::Error if failed.is_some() => {
             format!("an error in {}", failed.map(|one| one.path.clone()).unwrap_or_default())

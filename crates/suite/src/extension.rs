@@ -18,16 +18,16 @@ pub trait Extension: fmt::Debug + Sync {
     /// Reads such an object.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The error in it.
     fn read(&self, object: &Json) -> Result<Arc<dyn Made>, Vec<Wrong>>;
 }
 
-/// A mistake in an object.
+/// An error in an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wrong {
     /// What.
     pub message: String,
-    /// What to do about it.
+    /// Advice.
     pub help: Option<&'static str>,
 }
 
@@ -54,7 +54,7 @@ pub trait Made: fmt::Debug + Send + Sync {
     /// The expressions and messages that its author wrote.
     fn texts(&self) -> Vec<Text>;
 
-    /// The changes of the policies if another text stands at a path; none if the policies cannot be made then.
+    /// The changes of the policies if the text at a path is replaced; none if the policies cannot be made then.
     fn with_text(&self, path: &str, text: &str) -> Vec<Replaced>;
 
     /// A first suite.
@@ -66,7 +66,7 @@ pub trait Made: fmt::Debug + Send + Sync {
 pub struct Check {
     /// The path of the setting that demands it.
     pub path: String,
-    /// What it is: `check runAsUser`.
+    /// A description: `check runAsUser`.
     pub what: String,
     /// Whether it found nothing wrong, in some review.
     pub passes: bool,
@@ -79,13 +79,13 @@ pub struct Check {
 pub struct Text {
     /// Where it is.
     pub path: String,
-    /// What kind.
+    /// The kind of text.
     pub kind: TextKind,
     /// The text.
     pub text: String,
 }
 
-/// What a text is.
+/// The kind of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TextKind {
     /// An expression that decides.

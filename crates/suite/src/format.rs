@@ -14,7 +14,7 @@ pub const API_VERSION: &str = "test.toolsecurity.dev/v1alpha1";
 /// The `kind` of a suite.
 pub const KIND: &str = "PolicyTest";
 
-/// Tests of admission policies: a cluster made of files, and requests with what the API server is to say of them.
+/// Tests of admission policies: a cluster built from files, and requests with the expected answers of the API server.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Suite {
@@ -24,25 +24,25 @@ pub struct Suite {
     /// PolicyTest
     #[schemars(extend("const" = KIND))]
     pub kind: String,
-    /// The suite's name; without it, that of its file is shown.
+    /// The name of the suite. Default: the name of its file.
     #[serde(default)]
     pub metadata: Metadata,
-    /// What is tested: files, or objects in place. ValidatingAdmissionPolicies, MutatingAdmissionPolicies, their
-    /// bindings, and ToolSecurityProfiles; files are named relative to the suite's. May be left out if there is a
-    /// CustomResourceDefinition among the resources, or a case that expects an invalid object.
+    /// The objects under test: files, or inline objects. ValidatingAdmissionPolicies, MutatingAdmissionPolicies, their
+    /// bindings, and ToolSecurityProfiles. File names are relative to the suite. Optional if the resources include a
+    /// CustomResourceDefinition, or if a case expects an invalid object.
     #[serde(default)]
     pub policies: Vec<Manifest>,
-    /// What else is in the cluster: parameters, CustomResourceDefinitions, Namespaces. A namespace that requests name
-    /// and no file has is there, without labels.
+    /// Other objects in the cluster: parameters, CustomResourceDefinitions, Namespaces. If no file has the namespace of
+    /// a request, it exists without labels.
     #[serde(default)]
     pub resources: Vec<Manifest>,
-    /// Bind each policy that has no binding in the files, a ValidatingAdmissionPolicy with validationActions [Deny]. Without a
-    /// binding a policy is never evaluated.
+    /// Create a binding for each policy without one in the files, for a ValidatingAdmissionPolicy with validationActions
+    /// [Deny]. Without a binding, a policy is never evaluated.
     #[serde(default)]
     pub generate_bindings: bool,
-    /// The version of the API server, such as 1.36, if a case has no other. Default: --kube-version.
+    /// The version of the API server, such as 1.36. A case can override it. Default: --kube-version.
     pub kube_version: Option<String>,
-    /// What holds for each case that does not say otherwise.
+    /// Defaults for all cases.
     #[serde(default)]
     pub defaults: Defaults,
     /// The tests.
@@ -56,69 +56,69 @@ pub struct Metadata {
     /// The name.
     #[serde(default)]
     pub name: String,
-    /// For people.
+    /// Ignored; for the reader.
     #[serde(default)]
     pub labels: BTreeMap<String, String>,
-    /// For people.
+    /// Ignored; for the reader.
     #[serde(default)]
     pub annotations: BTreeMap<String, String>,
 }
 
-/// What holds for each case that does not say otherwise.
+/// Defaults for all cases.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Defaults {
-    /// The namespace of objects that name none. Default: default.
+    /// The namespace of objects without one. Default: default.
     pub namespace: Option<String>,
-    /// Who asks. Default: test-user.
+    /// The user of the request. Default: test-user.
     pub user: Option<String>,
-    /// The groups of who asks. Default: [system:authenticated].
+    /// The groups of the user. Default: system:authenticated, and the groups of service accounts if the user is one.
     pub groups: Option<Vec<String>>,
 }
 
-/// One request and what the API server is to say of it; or, with variants, a table of such.
+/// One request with the expected answer of the API server, or, with variants, a table of them.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Case {
-    /// What is tested, in words.
+    /// A description of the test.
     pub name: String,
-    /// The object as a client sends it.
+    /// The object that a client sends.
     pub object: Option<Manifest>,
-    /// The object as it is in the cluster. With an object this is an UPDATE, without one a DELETE.
+    /// The existing object in the cluster. The request is an UPDATE if object is also set, and a DELETE otherwise.
     pub old: Option<Manifest>,
-    /// An AdmissionReview, in place of object, old and all that says who does what.
+    /// An AdmissionReview, instead of object, old and the other fields of the request.
     pub review: Option<Manifest>,
-    /// CREATE, UPDATE, DELETE or CONNECT; by default what object and old suggest.
+    /// CREATE, UPDATE, DELETE or CONNECT. Default: derived from object and old.
     pub operation: Option<Operation>,
     /// The subresource: status, scale, ephemeralcontainers ...
     pub subresource: Option<String>,
-    /// The namespace, if the object names none.
+    /// The namespace, if the object has none.
     pub namespace: Option<String>,
-    /// Who asks.
+    /// The user of the request.
     pub user: Option<String>,
-    /// The uid of who asks.
+    /// The uid of the user.
     pub uid: Option<String>,
-    /// The groups of who asks.
+    /// The groups of the user.
     pub groups: Option<Vec<String>>,
-    /// What the authenticator says besides of who asks.
+    /// Extra attributes of the user from the authenticator.
     pub extra: Option<BTreeMap<String, Vec<String>>>,
     /// Whether this is a dry run.
     #[serde(default)]
     pub dry_run: bool,
     /// The version of the API server, such as 1.36.
     pub kube_version: Option<String>,
-    /// What the API server is to say. May be left out if there are variants.
+    /// The expected answer of the API server. Optional if there are variants.
     pub expect: Option<Expect>,
-    /// The same request with changes, each a case of its own.
+    /// The same request with changes. Each variant is a separate case.
     #[serde(default)]
     pub variants: Vec<Variant>,
 }
 
-/// A change of a case, which is a case of its own. What it does not say is as in the case.
+/// A variant of a case, which is a separate case. Unset fields are inherited from the case.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Variant {
-    /// What is different, in words.
+    /// A description of the difference.
     pub name: String,
     /// A JSON merge patch (RFC 7396) of the object.
     #[schemars(with = "Option<BTreeMap<String, Json>>")]
@@ -137,19 +137,19 @@ pub struct Variant {
     pub operation: Option<Operation>,
     /// The subresource.
     pub subresource: Option<String>,
-    /// The namespace, which replaces that of the object.
+    /// The namespace, which replaces the namespace of the object.
     pub namespace: Option<String>,
-    /// Who asks.
+    /// The user of the request.
     pub user: Option<String>,
-    /// The groups of who asks.
+    /// The groups of the user.
     pub groups: Option<Vec<String>>,
     /// The minor version of the API server.
     pub kube_version: Option<String>,
-    /// What the API server is to say.
+    /// The expected answer of the API server.
     pub expect: Expect,
 }
 
-/// What is done to the object.
+/// The operation on the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Operation {
@@ -157,13 +157,13 @@ pub enum Operation {
     Create,
     /// A change of an object.
     Update,
-    /// The end of an object.
+    /// A deletion of an object.
     Delete,
     /// A connection to an object: pods/exec, services/proxy.
     Connect,
 }
 
-/// What the API server is to say: a word, or more.
+/// The expected answer of the API server: a word, or a mapping.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Expect(pub ExpectFields);
 
@@ -174,11 +174,11 @@ impl JsonSchema for Expect {
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let (word, more) = (generator.subschema_for::<Verdict>(), generator.subschema_for::<ExpectFields>());
-        json_schema!({"description": "What the API server is to say: a word, or more.", "anyOf": [word, more]})
+        json_schema!({"description": "The expected answer of the API server: a word, or a mapping.", "anyOf": [word, more]})
     }
 }
 
-/// What the API server is to say. Only what is given is compared.
+/// The expected answer of the API server. Only the fields that are set are compared.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ExpectFields {
@@ -186,32 +186,33 @@ pub struct ExpectFields {
     pub verdict: Verdict,
     /// The policy that denies, warns or fails.
     pub policy: Option<String>,
-    /// The binding through which it does.
+    /// The binding of that policy.
     pub binding: Option<String>,
-    /// The message, exactly: that of the policy or rule, or the complete text that a client reads.
+    /// The exact message: of the policy or rule, or the complete text that the client gets.
     pub message: Option<String>,
     /// A part of the message, or several.
     #[serde(default)]
     pub message_contains: Texts,
-    /// Of an invalid object: the path of a field with an error, such as spec.containers[0].name. The messages are then
-    /// those of this field.
+    /// For an invalid object: the path of a field with an error, such as spec.containers[0].name. Only the messages of
+    /// this field are then compared.
     pub field: Option<String>,
     /// The reason in the API server's answer: Invalid, Forbidden ...
     pub reason: Option<String>,
     /// The HTTP status code.
     pub code: Option<u16>,
-    /// Parts of warnings, each of which some warning has. An empty list: there is no warning.
+    /// Parts of warnings: each must occur in a warning. An empty list means no warnings.
     pub warnings: Option<Vec<String>>,
     /// Audit annotations with their values.
     #[serde(default)]
     pub audit_annotations: BTreeMap<String, String>,
-    /// Fields that the object has in the end, after mutation. Lists are compared as a whole.
+    /// Fields of the final object, after mutation. Lists are compared as a whole.
     #[schemars(with = "Option<BTreeMap<String, Json>>")]
     pub object: Option<Json>,
-    /// Fields that the object contains in the end. Each element of a list is contained in some element of the object's list.
+    /// Fields that the final object contains. Each element of a list must be contained in an element of the object's
+    /// list.
     #[schemars(with = "Option<BTreeMap<String, Json>>")]
     pub object_contains: Option<Json>,
-    /// A CEL expression that is true, or several. Variables: object, which is the object in the end, and oldObject.
+    /// One or more CEL expressions that must be true. Variables: object, which is the final object, and oldObject.
     #[serde(default)]
     pub assert: Texts,
 }
@@ -227,19 +228,19 @@ pub enum Verdict {
     Deny,
     /// It is admitted with a warning.
     Warn,
-    /// An expression fails, whatever the failurePolicy makes of that.
+    /// An expression fails, regardless of the failurePolicy.
     Error,
     /// The object is invalid: its schema, a rule of its CustomResourceDefinition or built-in validation rejects it.
     Invalid,
-    /// Only of imported suites: no validation of the policy is evaluated.
+    /// Only in imported suites: no validation of the policy is evaluated.
     #[serde(skip)]
     #[schemars(skip)]
     Skip,
-    /// Only of imported suites: the policy finds a violation, whatever the binding makes of that.
+    /// Only in imported suites: the policy finds a violation, regardless of the binding.
     #[serde(skip)]
     #[schemars(skip)]
     Violation,
-    /// Only of imported suites: the policy finds no violation.
+    /// Only in imported suites: the policy finds no violation.
     #[serde(skip)]
     #[schemars(skip)]
     NoViolation,
@@ -298,7 +299,7 @@ impl<'de> Deserialize<'de> for Texts {
             type Value = Texts;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a text or a list of texts")
+                f.write_str("a string or a list of strings")
             }
 
             fn visit_str<E: Error>(self, text: &str) -> Result<Texts, E> {
@@ -331,10 +332,10 @@ impl JsonSchema for Texts {
     }
 }
 
-/// An object in place, a file, or one object of a file.
+/// An inline object, a file, or one object of a file.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Manifest {
-    /// A file, relative to the suite's.
+    /// A file, relative to the suite.
     File(String),
     /// The object of a kind or name in a file.
     Of(Selected),
@@ -346,7 +347,7 @@ pub enum Manifest {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Selected {
-    /// The file, relative to the suite's.
+    /// The file, relative to the suite.
     pub file: String,
     /// The kind of the object.
     pub kind: Option<String>,

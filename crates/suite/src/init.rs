@@ -25,7 +25,7 @@ const TRIES: usize = 1200;
 /// names it `file`.
 ///
 /// # Errors
-/// What is wrong with the file.
+/// The error in the file.
 pub fn scaffold(source: &Arc<File>, file: &str, server: &Server) -> Result<String, Vec<Problem>> {
     let members = cluster::members(source)?;
     let is = |kind: &'static str| members.iter().filter(move |member| member.kind() == kind);
@@ -61,13 +61,13 @@ impl Scaffold {
     fn write(&self, file: &str, generate_bindings: bool) -> Result<String, Vec<Problem>> {
         let yaml = |json: &Json| serde_saphyr::to_string(json).map_err(|error| vec![Problem::new(error.to_string())]);
         let mut text = format!(
-            "# Written by palisade test --init {file}; run with palisade test. The objects were found by trying: change \
-             them to\n# what is typical for you.\n"
+            "# Written by palisade test --init {file}; run with palisade test. The objects were found automatically: replace \
+             them with\n# typical objects.\n"
         );
         let _ = writeln!(text, "apiVersion: {}\nkind: {}", format::API_VERSION, format::KIND);
         text += &yaml(&json!({"metadata": {"name": self.name}, "policies": [file]}))?;
         if generate_bindings {
-            text += "# Without a binding a policy is never evaluated.\ngenerateBindings: true\n";
+            text += "# Without a binding, a policy is never evaluated.\ngenerateBindings: true\n";
         }
         if !self.resources.is_empty() {
             text += &yaml(&json!({"resources": self.resources}))?;
@@ -75,7 +75,7 @@ impl Scaffold {
         for kind in &self.params {
             let _ = writeln!(
                 text,
-                "# The policy has parameters: name the files with its {kind} and its definition.\n# resources: [params.yaml]"
+                "# The policy has parameters: list the files with its {kind} and its CRD.\n# resources: [params.yaml]"
             );
         }
         text += "cases:\n";
@@ -119,9 +119,8 @@ impl Scaffold {
         for (index, validation) in validations.iter().enumerate() {
             let expression = validation["expression"].as_str().unwrap_or_default();
             let name = |what: &str| format!("{}: validations[{index}]: {what}", policy.name());
-            let hint = |what: &str| {
-                format!("{}\nNo object was found that {what} this: change this one.", one_line(expression))
-            };
+            let hint =
+                |what: &str| format!("{}\nFound no object that {what} this: change this one.", one_line(expression));
             let comment = if passing.is_some() { one_line(expression) } else { hint("passes") };
             let object = passing.as_ref().unwrap_or(&trial.base);
             self.cases.push((comment, json!({"name": name("passes"), "object": object, "expect": "allow"})));
@@ -163,7 +162,7 @@ impl Trial {
     fn new(policy: &Member, members: &[Member], server: &Server) -> Result<Self, Vec<Problem>> {
         let (mut cluster, _, refused) = cluster::build(server, members, &[]);
         if let Some((member, why)) = refused.first() {
-            let message = format!("the API server refuses {} {}: {why}", member.kind(), member.name());
+            let message = format!("the API server rejects {} {}: {why}", member.kind(), member.name());
             return Err(vec![member.problem(message)]);
         }
         if cluster::unbound(members).iter().any(|member| member.name() == policy.name()) {

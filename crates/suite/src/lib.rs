@@ -12,9 +12,9 @@
 //!
 //! Each module uses only modules before it:
 //!
-//! 1. What is written in files: `format`, `places`, `patch`, `request`.
+//! 1. The content of files: `format`, `places`, `patch`, `request`.
 //! 2. The cluster: `extension`, `test_cluster`, `cluster`.
-//! 3. What is tested, and what comes of it: `expect`, `assertion`, `suite`, `run`, `coverage`, `mutate`, `report`.
+//! 3. Tests and their results: `expect`, `assertion`, `suite`, `run`, `coverage`, `mutate`, `report`.
 //! 4. From files to suites, and new ones: `loader`, `assemble`, `import`, `load`, `init`, `create`.
 
 mod assemble;

@@ -23,7 +23,7 @@ use crate::{
 /// Reads a suite of any format. None if the file has no suite.
 ///
 /// # Errors
-/// All mistakes in the suite, each with its place.
+/// All errors in the suite, each with its place.
 pub fn load(source: &Arc<Source>, files: &dyn Files, server: &Server) -> Result<Vec<Suite>, Vec<Problem>> {
     let objects = palisade_manifest::objects(source).map_err(|problem| vec![problem])?;
     let (mut suites, mut problems) = (Vec::new(), Vec::new());
@@ -133,19 +133,17 @@ impl Loader<'_> {
             self.case(&format!("cases[{index}]"), case, &suite.defaults, &mut drafts);
         }
         if suite.cases.is_empty() {
-            self.problem("cases", "cases: there are none");
+            self.problem("cases", "cases: must not be empty");
         }
         let is_tested = |member: &Member| member.kind() == DEFINITION;
         if suite.policies.is_empty()
             && !members.iter().any(is_tested)
             && drafts.iter().all(|draft| draft.expect.verdict != Verdict::Invalid)
         {
-            let problem = self.object.problem("metadata", "policies: there are none, and nothing else is tested");
-            self.problems.push(
-                problem.help(
-                    "name policies, a CustomResourceDefinition in resources, or expect an invalid object in a case",
-                ),
-            );
+            let problem = self.object.problem("metadata", "policies: must not be empty: nothing is tested");
+            self.problems.push(problem.help(
+                "add policies, a CustomResourceDefinition in resources, or a case that expects an invalid object",
+            ));
         }
         let name = if suite.metadata.name.is_empty() { self.source.name().to_owned() } else { suite.metadata.name };
         let unbound = if suite.generate_bindings { Unbound::Bind } else { Unbound::Note };
@@ -178,7 +176,7 @@ impl Loader<'_> {
         let expected = case.expect.as_ref().map(|expect| self.expectation(path, expect, minor));
         if let Some(review) = self.object(&format!("{path}.review"), case.review.as_ref()) {
             if case.object.is_some() || case.old.is_some() || !case.variants.is_empty() {
-                self.problem(path, format!("{path}: a review goes with neither object, old nor variants"));
+                self.problem(path, format!("{path}: review cannot be combined with object, old or variants"));
             }
             match request::of_review(&review) {
                 Err(error) => self.problem(&format!("{path}.review"), format!("{path}.review: {error}")),
@@ -231,7 +229,7 @@ impl Loader<'_> {
         let Expect(expect) = expect;
         if expect.field.is_some() && expect.verdict != Verdict::Invalid {
             let path = format!("{path}.expect.field");
-            self.problem(&path, format!("{path}: only an invalid object has errors of fields"));
+            self.problem(&path, format!("{path}: only an invalid object has field errors"));
         }
         let mut assertions = Vec::new();
         for (index, source) in expect.assert.0.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! What reading a suite needs, of whatever format it is.
+//! Shared code to read suites of every format.
 
 use std::sync::Arc;
 

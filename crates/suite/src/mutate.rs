@@ -84,7 +84,7 @@ impl Mutant {
 /// The fate of a mutant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It does not compile, so nobody could make that mistake.
+    /// It does not compile, so the API server would reject that mistake.
     Invalid,
     /// This case fails with it.
     Killed(String),

@@ -40,14 +40,14 @@ pub fn set(target: &mut Json, path: &str, value: Json) -> Result<(), String> {
                 if at.is_null() {
                     *at = Json::Object(Map::new());
                 }
-                let fields = at.as_object_mut().ok_or_else(|| format!("what has {name:?} in it is not a mapping"))?;
+                let fields = at.as_object_mut().ok_or_else(|| format!("the parent of {name:?} is not a mapping"))?;
                 fields.entry(name).or_insert(Json::Null)
             }
             Step::Index(index) => {
                 if at.is_null() {
                     *at = Json::Array(Vec::new());
                 }
-                let list = at.as_array_mut().ok_or_else(|| format!("what has [{index}] in it is not a list"))?;
+                let list = at.as_array_mut().ok_or_else(|| format!("the parent of [{index}] is not a list"))?;
                 if index > list.len() {
                     return Err(format!("[{index}] is beyond the end of a list of {}", list.len()));
                 }
@@ -90,7 +90,7 @@ pub fn unset(target: &mut Json, path: &str) -> Result<(), String> {
 
 /// `a.b[0]['c.d']` in its steps.
 fn steps(path: &str) -> Result<Vec<Step>, String> {
-    let wrong = |what: &str| format!("{path:?} is not a path: {what}");
+    let wrong = |what: &str| format!("{path:?} is not a valid path: {what}");
     let (mut steps, mut rest) = (Vec::new(), path);
     while !rest.is_empty() {
         if let Some(inner) = rest.strip_prefix('[') {

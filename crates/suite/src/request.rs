@@ -25,8 +25,6 @@ pub(crate) struct Asked {
 
 /// The user that a case has if it names none.
 pub(crate) const USER: &str = "test-user";
-/// The groups of that user.
-pub(crate) const GROUP: &str = "system:authenticated";
 
 impl Asked {
     /// The request.
@@ -98,7 +96,7 @@ pub(crate) fn set_namespace(object: &mut Json, namespace: &str) {
 /// The request of an AdmissionReview (`admission.k8s.io/v1`).
 ///
 /// # Errors
-/// What is wrong with it.
+/// The error in it.
 pub(crate) fn of_review(review: &Json) -> Result<Request, String> {
     let request = review.get("request").ok_or("this is not an AdmissionReview: it has no request")?;
     let text = |pointer: &str| request.pointer(pointer).and_then(Json::as_str).unwrap_or_default().to_owned();
@@ -147,7 +145,7 @@ fn resource_of<'k>(kinds: &'k Kinds, api_version: &str, kind: &str, subresource:
     }
     let unknown = || {
         format!(
-            "the API server has no kind {kind} in {api_version}; if it is a custom one, add its CustomResourceDefinition to resources"
+            "the API server has no kind {kind} in {api_version}; if it is a custom kind, add its CustomResourceDefinition to resources"
         )
     };
     kinds.by_kind(api_version, kind).ok_or_else(unknown)
@@ -165,10 +163,7 @@ pub(crate) fn user(
     groups: Option<Vec<String>>,
     extra: Option<BTreeMap<String, Vec<String>>>,
 ) -> User {
-    User {
-        name: name.unwrap_or_else(|| USER.to_owned()),
-        uid: uid.unwrap_or_default(),
-        groups: groups.unwrap_or_else(|| vec![GROUP.to_owned()]),
-        extra: extra.unwrap_or_default(),
-    }
+    let name = name.unwrap_or_else(|| USER.to_owned());
+    let user = User::authenticated(&name, &[]);
+    User { uid: uid.unwrap_or_default(), groups: groups.unwrap_or(user.groups), extra: extra.unwrap_or_default(), name }
 }

@@ -30,7 +30,7 @@ pub enum Status {
     Passed,
     /// Not as expected, with these differences.
     Failed(Vec<Difference>),
-    /// It cannot be judged offline, for this reason.
+    /// It cannot be evaluated offline, for this reason.
     NoVerdict(String),
 }
 
@@ -53,7 +53,7 @@ pub struct Explanation {
     pub variables: Vec<(String, String)>,
 }
 
-/// Why no policy judged the request, if none did.
+/// Why no policy evaluated the request, if none did.
 pub(crate) fn unasked(review: &Review) -> Option<String> {
     match &review.outcome {
         Outcome::Denied(denials) => {

@@ -71,7 +71,7 @@ impl Suite {
 /// One request, and its expectation.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// What is tested.
+    /// A description of the case.
     pub name: String,
     /// Where it is in the suite's file.
     pub place: Place,

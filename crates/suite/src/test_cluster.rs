@@ -19,7 +19,7 @@ pub struct Server {
     pub minor: Minor,
     /// The admission plugins that run.
     pub plugins: Plugins,
-    /// What a product adds.
+    /// The extension of a product.
     pub extension: Option<&'static dyn Extension>,
 }
 

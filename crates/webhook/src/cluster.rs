@@ -1,5 +1,5 @@
-//! The webhook's view of the cluster: the profiles in force, and their parameters in each namespace. Watches keep it up
-//! to date.
+//! The webhook's view of the cluster: the profiles in effect, and their parameters in each namespace. Watches keep it
+//! up to date.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -42,7 +42,7 @@ use crate::{
 /// How long until a check that panicked is repeated.
 const AGAIN: Duration = Duration::from_secs(30);
 
-/// The profiles in force, and their parameters.
+/// The profiles in effect, and their parameters.
 pub struct ClusterState {
     profiles: Profiles,
     params: Store<DeserializeGuard<ToolSecurityParams>>,
@@ -93,7 +93,7 @@ impl ClusterState {
         cluster
     }
 
-    /// Whether every watch has read its list once, and all profiles are loaded.
+    /// True if every watch has read its list once, and all profiles are loaded.
     pub fn synced(&self) -> bool {
         self.profiles_known.load(Ordering::Relaxed) && self.params_known.load(Ordering::Relaxed)
     }
@@ -138,7 +138,7 @@ impl ClusterState {
                             profile,
                             revision,
                             error = why,
-                            "the gate rejects the revision in force; the earlier one stays in use"
+                            "the gate rejects the current revision; the earlier one stays in use"
                         );
                         now.insert(profile.clone(), uid);
                     }

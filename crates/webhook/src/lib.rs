@@ -1,4 +1,4 @@
-//! The webhook: mutates pods as profiles say, where the API server cannot do it by itself.
+//! The webhook: mutates pods if the API server does not support MutatingAdmissionPolicy.
 //!
 //! ```text
 //!                watches                    (pure)
@@ -7,17 +7,17 @@
 //!     |  POST /mutate/{profile}           server  -->  review  -------------+
 //!     +---------------------------------->              (pure)
 //!
-//! upkeep: keeps the certificate (Secret) and what the controller registers of it (ConfigMap) up to date
+//! upkeep: maintains the certificate (Secret) and the data for its registration (ConfigMap)
 //! ```
 //!
-//! It mutates by the generation that the controller has put in force, not by what an admin has just written. Nothing
-//! depends on it: API servers validate a pod that it did not mutate as it is.
+//! It mutates by the generation that the controller has put in effect, not by a newer edit of the profile. Enforcement
+//! does not depend on it: API servers also validate pods that it did not mutate.
 //!
 //! Each module uses only modules before it:
 //!
 //! 1. Tools: `options`, `metrics`, `certificates`, `registration`.
-//! 2. What is in force: `mutator`, `profiles`, `cluster`.
-//! 3. What it serves and maintains: `server`, `upkeep`, `run`.
+//! 2. The profiles in effect: `mutator`, `profiles`, `cluster`.
+//! 3. Server and upkeep: `server`, `upkeep`, `run`.
 
 #![allow(
     clippy::disallowed_methods,

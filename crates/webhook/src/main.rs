@@ -6,7 +6,7 @@ use clap::Parser;
 use palisade_process::{LogOptions, TraceOptions};
 use palisade_webhook::{Options, run};
 
-/// Mutates pods as profiles say, where the API server cannot do it by itself.
+/// Mutate pods if the API server does not support MutatingAdmissionPolicy
 #[derive(Debug, Parser)]
 #[command(name = "palisade-webhook", version)]
 struct Args {

@@ -47,10 +47,11 @@ impl Outcome {
     }
 }
 
-/// What `/metrics` says when each metric was counted once, with which dashboards and alerts are compared.
+/// The content of `/metrics` after each metric was counted once, for comparison with dashboards and alerts.
 ///
 /// # Errors
-/// A metric cannot be encoded.
+///
+/// If a metric cannot be encoded.
 pub fn example() -> Result<String, std::fmt::Error> {
     let metrics = Metrics::new();
     metrics.answered(Outcome::Mutated, Duration::from_micros(40));
@@ -111,13 +112,13 @@ impl Metrics {
         self.ports.register(registry);
         registry.register_with_unit(
             "palisade_webhook_certificate_expiration_timestamp",
-            "When the certificate in use expires, as Unix time",
+            "Expiration time of the current certificate, as Unix time",
             Unit::Seconds,
             self.certificate_expiry.clone(),
         );
         registry.register(
             "palisade_webhook_certificates_loaded",
-            "How often a new certificate was put into use",
+            "New certificates taken into use",
             self.certificates_loaded.clone(),
         );
         registry.register(
@@ -127,7 +128,8 @@ impl Metrics {
         );
         registry.register(
             "palisade_webhook_refused_profiles",
-            "Profiles whose generation in force the webhook rejects: it uses an earlier one, or mutates nothing",
+            "Profiles whose current generation the webhook rejects: it uses an earlier generation, or does not \
+             mutate pods",
             self.rejected.clone(),
         );
         registry.register(

@@ -9,7 +9,7 @@ pub use palisade_mutation::mutate::Mutated;
 
 use crate::review::Call;
 
-/// Mutates pods as a profile says.
+/// Mutates pods as specified in a profile.
 #[derive(Debug)]
 pub struct Mutator(Mutation);
 

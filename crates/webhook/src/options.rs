@@ -1,4 +1,4 @@
-//! What can be set on the command line. The library takes the same values.
+//! Command-line options. The library takes the same values.
 
 use std::{net::SocketAddr, path::PathBuf, str::FromStr, time::Duration};
 
@@ -13,45 +13,45 @@ pub struct Options {
     /// Address of /livez, /readyz and /metrics, without TLS.
     #[arg(long, default_value = "0.0.0.0:8080")]
     pub listen_health: SocketAddr,
-    /// Where the certificate comes from: `SelfSigned` makes one and shares it between replicas in a Secret;
-    /// `Files:DIRECTORY` reads tls.crt, tls.key and, if it is there, ca.crt, for example from cert-manager.
+    /// Source of the certificate: `SelfSigned` creates one and shares it between replicas in a Secret;
+    /// `Files:DIRECTORY` reads tls.crt, tls.key and, if it exists, ca.crt, for example from cert-manager.
     #[arg(long, default_value = "SelfSigned")]
     pub certificates: Certificates,
-    /// How long a certificate of `SelfSigned` is valid. It is renewed after two thirds of that, and at once where it
-    /// was issued for longer.
+    /// Validity period of a certificate of `SelfSigned`. It is renewed after two thirds of that period, or immediately
+    /// if it was issued for a longer period.
     #[arg(long, default_value = "90d", value_parser = duration)]
     pub certificate_life: Duration,
-    /// How long API servers have to read a new certificate authority before its certificate is used.
+    /// Time for API servers to read a new certificate authority before its certificate is used.
     #[arg(long, default_value = "1m", value_parser = duration)]
     pub certificate_overlap: Duration,
-    /// How often the certificate and the registration are checked when nothing is known to have changed.
+    /// Interval of checks of the certificate and the registration if there are no changes.
     #[arg(long, default_value = "5s", value_parser = duration)]
     pub interval: Duration,
-    /// How long the API server waits for a response, in seconds.
+    /// Time limit of the API server for a response, in seconds.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=5))]
     pub timeout_seconds: u8,
-    /// The URL by which the API server reaches this process, without a path, instead of the Service
-    /// `palisade-webhook` in the namespace `palisade-system`.
+    /// URL of this process for the API server, without a path, instead of the Service `palisade-webhook` in the
+    /// namespace `palisade-system`.
     #[arg(long)]
     pub url: Option<String>,
-    /// How long requests are still served after a signal to stop, so that load balancers can notice.
+    /// Time to continue serving requests after a stop signal, so that load balancers can remove the endpoint.
     #[arg(long, default_value = "5s", value_parser = duration)]
     pub drain: Duration,
-    /// The most connections at the same time. At this limit the connection that has been idle longest is closed for a
-    /// new one.
+    /// Maximum number of open connections. At this limit, the connection that has been idle longest is closed for a new
+    /// one.
     #[arg(long, default_value_t = Limits::default().connections)]
     pub max_connections: usize,
-    /// The most bytes of reviews in progress at the same time, in all. At this limit the review that has been unfinished
-    /// longest is refused.
+    /// Maximum size of all reviews in progress, in bytes. At this limit, the review that has been incomplete longest is
+    /// rejected.
     #[arg(long, default_value_t = Limits::default().body_bytes)]
     pub max_body_bytes: usize,
-    /// A file with certificate authorities (PEM). Only clients with a certificate of one of these are served: the API
-    /// servers, to which an admission configuration gives one. The file is read at the start. Without it, every client
-    /// that reaches the port is served.
+    /// File with certificate authorities (PEM). Only clients with a certificate of one of them are served: API servers
+    /// with a certificate from an admission configuration. The file is read at startup. Without this option, all
+    /// clients are served.
     #[arg(long)]
     pub client_ca: Option<PathBuf>,
-    /// Common names or DNS names, separated by commas, of which a client's certificate must have one. Without it, any
-    /// certificate of `--client-ca` is accepted.
+    /// Common names or DNS names, separated by commas. The certificate of a client must have one of them. Without this
+    /// option, all certificates of `--client-ca` are accepted.
     #[arg(long, value_delimiter = ',', requires = "client_ca")]
     pub client_names: Vec<String>,
 }
@@ -76,10 +76,10 @@ impl Default for Options {
     }
 }
 
-/// Where the certificate comes from.
+/// Source of the certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Certificates {
-    /// Made here, kept in a Secret.
+    /// Created by the webhook and kept in a Secret.
     SelfSigned,
     /// Files in a directory.
     Files(PathBuf),

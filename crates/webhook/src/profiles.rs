@@ -1,8 +1,8 @@
-//! The profiles in force: from the revisions that the controller writes, through the gate.
+//! The profiles in effect: from the revisions that the controller writes, checked by the gate.
 //!
-//! The controller writes a `ControllerRevision` once all of a generation is in the API server. The webhook does not use
-//! a generation that the controller rejected or has not yet put in force: it could redirect images to where no policy
-//! admits them.
+//! The controller writes a `ControllerRevision` after all objects of a generation are in the API server. The webhook
+//! does not use a generation that the controller rejected or that is not in effect yet: it could redirect images to
+//! registries that no policy allows.
 
 use std::{
     collections::BTreeMap,
@@ -24,7 +24,7 @@ struct Identity {
     generation: i64,
 }
 
-/// A profile in force.
+/// A profile in effect.
 #[derive(Debug)]
 struct Profile {
     of: Identity,
@@ -32,7 +32,7 @@ struct Profile {
     mutator: Option<Arc<Mutator>>,
 }
 
-/// The profiles in force.
+/// The profiles in effect.
 #[derive(Debug, Default)]
 pub struct Profiles {
     known: RwLock<BTreeMap<String, Profile>>,
@@ -50,7 +50,7 @@ pub enum Loaded {
 }
 
 impl Profiles {
-    /// Mutates pods as a profile says; `None` if it mutates nothing, or is not known.
+    /// The mutator of a profile; `None` if the profile does not mutate pods, or does not exist.
     pub fn mutator(&self, profile: &str) -> Option<Arc<Mutator>> {
         self.known.read().unwrap_or_else(PoisonError::into_inner).get(profile)?.mutator.clone()
     }
@@ -60,7 +60,8 @@ impl Profiles {
         self.known.write().unwrap_or_else(PoisonError::into_inner).retain(|name, _| newest.contains_key(name));
     }
 
-    /// Loads the newest revision of a profile. The gate runs on a thread of its own: it takes up to some tenths of a second.
+    /// Loads the newest revision of a profile. The gate runs on a separate thread, because it takes up to some tenths
+    /// of a second.
     pub async fn load(&self, name: &str, object: &ControllerRevision) -> Loaded {
         let revision = match Revision::read(object) {
             Ok(revision) => revision,

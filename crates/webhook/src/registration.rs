@@ -1,8 +1,8 @@
-//! The registration, as this process knows it: for which pods the API server calls it.
+//! The registration: the pods for which the API server calls this process.
 //!
-//! There is one `MutatingWebhookConfiguration` with one entry for a profile, so that the API server itself knows, by
-//! the profile's own selector, for which pods to call it; this process need not know any namespace. The controller writes
-//! it, from the profiles and from what this process publishes here.
+//! There is one `MutatingWebhookConfiguration` with one entry for each profile, so that the API server selects the pods
+//! by the selector of the profile; this process does not need to know namespaces. The controller writes it, from the
+//! profiles and from the data that this process publishes here.
 
 use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
 use palisade_api::{Published, names};
@@ -25,7 +25,7 @@ impl Endpoint {
         }
     }
 
-    /// The names by which the API server knows this webhook, for its certificate.
+    /// The server names of this webhook, for its certificate.
     pub fn server_names(&self) -> Vec<String> {
         match &self.url {
             None => ["svc", "svc.cluster.local"]
@@ -42,14 +42,14 @@ impl Endpoint {
         }
     }
 
-    /// What the webhook publishes for the controller. `authorities` are those that API servers shall trust, in PEM.
-    /// Without any, a CA bundle that something else wrote stays.
+    /// The data that the webhook publishes for the controller. `authorities` are those that API servers must trust, in
+    /// PEM. Without any, a CA bundle that another component wrote is kept.
     pub fn published(&self, authorities: Option<String>) -> Published {
         Published { authorities, url: self.url.clone(), timeout_seconds: self.timeout_seconds }
     }
 }
 
-/// Whether the API server trusts this authority in every entry.
+/// True if the API server trusts this authority in every entry.
 pub fn trusts(found: &MutatingWebhookConfiguration, authority: &str) -> bool {
     found.webhooks.iter().flatten().all(|entry| {
         let bundle = entry.client_config.ca_bundle.as_ref().map(|bundle| bundle.0.as_slice()).unwrap_or_default();

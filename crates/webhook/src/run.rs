@@ -43,7 +43,7 @@ pub enum Error {
         source: io::Error,
     },
     /// TLS.
-    #[error("TLS cannot be set up: {0}")]
+    #[error("cannot set up TLS: {0}")]
     Tls(#[from] tokio_rustls::rustls::Error),
     /// The authority of clients.
     #[error(transparent)]

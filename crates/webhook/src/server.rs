@@ -32,7 +32,7 @@ use crate::{
 /// The name of this port in the metrics.
 pub const PORT: &str = "webhook";
 
-/// What handlers share.
+/// Shared resources of handlers.
 #[derive(Clone)]
 pub struct Context {
     /// Profiles and parameters.
@@ -43,7 +43,7 @@ pub struct Context {
     pub metrics: Arc<Metrics>,
     /// The port.
     pub http: HttpServer,
-    /// Whether this process is about to stop.
+    /// True if this process is about to stop.
     pub stopping: Arc<AtomicBool>,
 }
 
@@ -65,7 +65,7 @@ impl Health for Context {
     }
 }
 
-/// What is served: `/mutate/{profile}`.
+/// The routes: `/mutate/{profile}`.
 pub fn router(cx: Context) -> Router {
     Router::new().route("/mutate/{profile}", post(mutate)).with_state(cx)
 }

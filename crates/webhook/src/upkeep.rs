@@ -1,10 +1,10 @@
-//! Maintains the certificate, and publishes what the controller registers, until the process ends.
+//! Maintains the certificate, and publishes the data for the registration.
 //!
-//! Each turn reads the registration and the `ConfigMap`, then the Secret, then updates the `ConfigMap`. The order
-//! matters: every replica that writes the `ConfigMap` has read the Secret after it, so none can take back an authority
-//! that another replica has added; and the controller reads the `ConfigMap` after the registration that it writes. So
-//! it is safe to rely on an authority that was in the registration for long enough. While no controller runs,
-//! certificates are not exchanged; they are renewed long before they expire.
+//! Each turn reads the registration and the `ConfigMap`, then the Secret, then updates the `ConfigMap`. The order is
+//! important: every replica that writes the `ConfigMap` has read the Secret after it, so none can remove an authority
+//! that another replica has added. The controller reads the `ConfigMap` after the registration that it writes.
+//! Therefore it is safe to rely on an authority that was in the registration for long enough. While no controller is
+//! running, certificates are not exchanged; they are renewed long before they expire.
 
 use std::{
     collections::BTreeMap,
@@ -48,7 +48,7 @@ enum UpkeepError {
     Certificate(#[from] UnusableCertificate),
     #[error("{0}: {1}")]
     Api(&'static str, #[source] Box<kube::Error>),
-    #[error("{0} does not exist; install it again with the manifests")]
+    #[error("{0} does not exist; recreate it from the manifests or the chart")]
     NotInstalled(&'static str),
     #[error("no answer within {} s", TURN.as_secs())]
     Timeout,
@@ -65,7 +65,7 @@ pub struct Upkeep {
     interval: Duration,
 }
 
-/// Where the certificate comes from.
+/// Source of the certificate.
 enum Source {
     SelfSigned(Box<Shared>),
     Files(PathBuf),
@@ -74,7 +74,7 @@ enum Source {
 /// The certificate that replicas share in a Secret.
 struct Shared {
     store: SecretStore,
-    /// What was read last.
+    /// The last state of the Secret.
     stored: Option<StoredCertificates>,
     /// Authorities in the registration, and since when this process has seen each of them there.
     trusted: BTreeMap<String, Instant>,
@@ -122,7 +122,7 @@ impl Upkeep {
         let (leaf, authorities) = self.certificate(&registered).await?;
         let not_after = leaf.not_after;
         if self.cx.certificate.set(leaf) {
-            tracing::info!(not_after, "put a new certificate into use");
+            tracing::info!(not_after, "took a new certificate into use");
             self.cx.metrics.certificates_loaded.inc();
             self.cx.metrics.certificate_expiry.set(not_after);
         }
@@ -134,7 +134,7 @@ impl Upkeep {
         config.data = Some(data);
         config.metadata.managed_fields = None;
         match self.published.replace(WEBHOOK_CA, &PostParams::default(), &config).await {
-            Ok(_) => tracing::info!("published how API servers reach and trust this webhook"),
+            Ok(_) => tracing::info!("published the address and the certificate authorities of this webhook"),
             // Another replica was faster. The next turn reads what it wrote.
             Err(kube::Error::Api(status)) if status.is_conflict() => self.cx.cluster.changed.notify_one(),
             Err(error) => return Err(of_api(PUBLISHED, error)),

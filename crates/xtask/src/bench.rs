@@ -16,7 +16,7 @@ pub(crate) enum Error {
     Oracle(String, io::Error),
     #[error("the oracle measured {measured} of {asked} expressions, see its message")]
     Incomplete { measured: usize, asked: usize },
-    #[error("the oracle wrote what is not a measurement: {0}")]
+    #[error("the oracle wrote an invalid measurement: {0}")]
     Content(#[from] serde_json::Error),
 }
 

@@ -1,4 +1,4 @@
-//! `docs/coverage.md`: each field of a pod, with the check that restricts it or the reason why none does.
+//! `docs/coverage.md`: each field of a pod, with the check that restricts it, or the reason why no check does.
 
 use std::{collections::BTreeSet, fmt::Write as _};
 
@@ -13,12 +13,12 @@ const HEAD: &str = "\
 
 # Fields of a pod
 
-Every field that Kubernetes {supported} have in a pod's `spec`: the [check](checks/README.md) that restricts it, or the
-reason why none does. A test fails when a version of Kubernetes has a field that is not here. Where a reason names
-a limit that your cluster needs, a [check of your own](custom-checks.md) can set it.
+Every field of a pod's `spec` in Kubernetes {supported}, with the [check](checks/README.md) that restricts it, or the
+reason why no check does. A test fails if a version of Kubernetes has a field that is not listed. If your cluster needs
+a limit that no check has, add a [custom check](custom-checks.md).
 
-A field that not all of these versions have says which do; many of those do nothing unless a feature gate is on.
-Annotations that a check looks at are on its page.
+If only some of these versions have a field, they are listed. Many of those fields have an effect only with a feature
+gate. Annotations that a check reads are on its page.
 ";
 
 /// The page.
@@ -61,12 +61,12 @@ fn means(of: &'static Type, field: &str, decision: Decision) -> String {
     let checks = checks.into_iter().collect::<Vec<_>>().join(", ");
     match decision {
         Decision::Checked => checks,
-        Decision::CheckedWhole(why) => format!("{checks}: {why}"),
+        Decision::CheckedWhole(why) => format!("{checks}. {why}"),
         Decision::Of(schema) => {
             let inner = coverage::named(schema).map(|inner| link(inner.title)).unwrap_or_default();
-            if checks.is_empty() { format!("see {inner}") } else { format!("{checks}; what is in it: {inner}") }
+            if checks.is_empty() { format!("see {inner}") } else { format!("{checks}; its fields: {inner}") }
         }
-        Decision::Open(why) | Decision::OpenWhole(why) => format!("not restricted: {why}"),
+        Decision::Open(why) | Decision::OpenWhole(why) => format!("Not restricted. {why}"),
     }
 }
 

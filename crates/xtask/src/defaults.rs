@@ -1,4 +1,4 @@
-//! What a check defaults, in the words of its page.
+//! The defaults of a check, for its page.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use serde_json::Value as Json;
 
 use crate::{examples::Example, flow::flow};
 
-/// The section of a page, with the example's settings; none where nothing is ever defaulted.
+/// The section of a page, with the example's settings; empty if the check has no defaults.
 pub(crate) fn section(check: &Check, example: &Example) -> Result<String, serde_json::Error> {
     let mut settings: Settings = serde_json::from_value(example.settings.clone())?;
     let values: Values = example.parameters.iter().map(|(name, value)| (name.clone(), resolved(value))).collect();
@@ -30,23 +30,19 @@ pub(crate) fn section(check: &Check, example: &Example) -> Result<String, serde_
             Subject::Container | Subject::LastingContainer => "each container",
         };
         let value = flow(&default.value.resolve(&values));
-        let _ = writeln!(
-            out,
-            "- {when}`{}: {value}`, in {of}, where it is unset{}",
-            default.path.join("."),
-            unless(default)
-        );
+        let _ =
+            writeln!(out, "- {when}`{}: {value}`, in {of}, if it is unset{}", default.path.join("."), unless(default));
     }
     let additional = additional(check);
     if let Some(additional) = additional {
         let _ = writeln!(
             out,
-            "\n`mutation.additionalDefaults: [{additional}]` sets it though this check does not demand it."
+            "\n`mutation.additionalDefaults: [{additional}]` sets it even if this check does not require it."
         );
     }
     out.push_str(
-        "\n(The values are those of the settings below.) A value that is set stays as it is. Pods for Windows, and pod \
-         templates, are never defaulted.\n\n",
+        "\nThe values come from the settings below. A value that a pod sets is never changed. Windows pods and pod templates \
+         get no defaults.\n\n",
     );
     Ok(out)
 }
@@ -60,7 +56,7 @@ fn resolved(value: &Json) -> Resolved {
     }
 }
 
-/// The additional default by which the check sets defaults without demanding anything.
+/// The additional default that the check sets without requiring it.
 fn additional(check: &Check) -> Option<&'static str> {
     let all = [
         (AdditionalDefault::AllowPrivilegeEscalation, "AllowPrivilegeEscalation"),
@@ -75,10 +71,10 @@ fn additional(check: &Check) -> Option<&'static str> {
     })
 }
 
-/// Where it is not defaulted.
+/// The cases without a default.
 fn unless(default: &FieldDefault) -> String {
     let places: Vec<_> = default.when.iter().filter_map(but).collect();
-    if places.is_empty() { String::new() } else { format!("; but not where {}", places.join(", or ")) }
+    if places.is_empty() { String::new() } else { format!("; but not if {}", places.join(", or if ")) }
 }
 
 fn but(condition: &Condition) -> Option<String> {
@@ -91,16 +87,16 @@ fn but(condition: &Condition) -> Option<String> {
     };
     match condition {
         Condition::Setting(..) | Condition::NoException(_) | Condition::NotEmpty(_) | Condition::PodUnset(_) => None,
-        Condition::NotZero(_) => Some("it would be 0, and root is refused".to_owned()),
-        Condition::PodIsNot(path, constant) => Some(format!("the pod says {}", is(path, constant))),
+        Condition::NotZero(_) => Some("it would be 0 and root is not allowed".to_owned()),
+        Condition::PodIsNot(path, constant) => Some(format!("the pod sets {}", is(path, constant))),
         Condition::NotAnnotated(key) => Some(format!("the pod has the annotation `{key}`")),
-        Condition::ContainerIsNot(path, constant) => Some(format!("the container says {}", is(path, constant))),
+        Condition::ContainerIsNot(path, constant) => Some(format!("the container sets {}", is(path, constant))),
         Condition::ContainerLacks(path, texts) => {
             let texts: Vec<_> = texts.iter().map(|text| format!("`{}`", text.0)).collect();
-            Some(format!("`{}` has {}", path.join("."), texts.join(" or ")))
+            Some(format!("`{}` contains {}", path.join("."), texts.join(" or ")))
         }
-        Condition::NoContainerIs(path, constant) => Some(format!("a container says {}", is(path, constant))),
-        Condition::NoContainerHas(path) => Some(format!("a container has `{}`", path.join("."))),
+        Condition::NoContainerIs(path, constant) => Some(format!("a container sets {}", is(path, constant))),
+        Condition::NoContainerHas(path) => Some(format!("a container sets `{}`", path.join("."))),
         Condition::Any(some) => some.last().and_then(but),
     }
 }

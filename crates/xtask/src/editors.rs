@@ -34,8 +34,8 @@ pub(crate) fn all() -> Result<Vec<(String, String)>, Error> {
     schema.collect()
 }
 
-/// A structural schema as JSON Schema: without what only an API server reads, and without fields that nobody declares, which
-/// an API server drops and `palisade` rejects.
+/// A structural schema as JSON Schema, without the parts that only an API server reads. It rejects undeclared fields,
+/// which an API server drops and `palisade` rejects.
 fn strict(schema: &Json) -> Json {
     let Json::Object(fields) = schema else { return schema.clone() };
     let mut out = Map::new();

@@ -1,4 +1,4 @@
-//! Examples on the pages of checks: two fixtures, really judged.
+//! Examples on the pages of checks: two fixtures, really evaluated.
 
 use palisade_api::{Level, ToolSecurityParamsSpec, ToolSecurityProfile};
 use palisade_checks::{Check, Field, Lowering, fixture::Fixture};
@@ -28,7 +28,7 @@ pub(crate) struct Example {
 /// The example of a check.
 ///
 /// # Errors
-/// What is wrong with its fixtures.
+/// The error in its fixtures.
 pub(crate) fn of(check: &Check) -> Result<Example, String> {
     let fixtures: Vec<Fixture> = serde_saphyr::from_str(check.fixtures).map_err(|error| error.to_string())?;
     let (bad, good): (Vec<_>, _) =
@@ -95,7 +95,7 @@ fn compile(spec: &Json) -> Result<Compiled, String> {
     palisade_compiler::compile(&profile).map_err(|diagnostics| format!("{diagnostics:?}"))
 }
 
-/// The pod as a reader would write it. It is judged as it is shown.
+/// The pod as a reader would write it. It is evaluated as it is shown.
 fn presentable(mut pod: Json) -> Json {
     *pod.at_mut(&["metadata", "name"]) = json!("example");
     if let Some(spec) = pod.at_mut(&["spec"]).as_object_mut() {

@@ -119,7 +119,7 @@ fn reviews() -> Result<Vec<Json>, Error> {
             "request": {
                 "uid": "705ab4f5-6393-11e8-b7cc-42010a800002", "operation": request[0], "subResource": request[1],
                 "resource": {"group": "", "version": "v1", "resource": "pods"}, "namespace": "tool-a",
-                "userInfo": {"username": "somebody", "groups": ["system:authenticated"]}, "object": pod, "oldObject": old,
+                "userInfo": {"username": "user", "groups": ["system:authenticated"]}, "object": pod, "oldObject": old,
             },
         })
     };

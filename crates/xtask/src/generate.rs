@@ -35,7 +35,7 @@ pub(crate) fn run(check: bool) -> Result<(), Error> {
     let pages = [found(pages::DIRECTORY)?, found(lints::DIRECTORY)?, found(kinds::DIRECTORY)?].concat();
     for path in pages.into_iter().filter(|path| !files.contains_key(path)) {
         if check {
-            drifted.push(format!("{} (of no check, rule or kind)", path.display()));
+            drifted.push(format!("{} (no check, rule or kind for it)", path.display()));
         } else {
             fs::remove_file(root().join(&path)).map_err(|source| Error::File { path: path.clone(), source })?;
             println!("removed {}", path.display());

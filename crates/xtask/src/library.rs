@@ -14,7 +14,7 @@ use crate::project::{Error, root};
 /// Where the policies are, from the root: a directory for each.
 const DIRECTORY: &str = "policies";
 
-/// What an annotation of a policy begins with.
+/// The prefix of the annotations of a policy.
 const ANNOTATION: &str = "policies.toolsecurity.dev/";
 
 const HEAD: &str = "\
@@ -22,18 +22,19 @@ const HEAD: &str = "\
 
 # A library of policies
 
-[policies/](../policies) has ValidatingAdmissionPolicies to copy. They need neither the operator nor anything else that runs: the
-API server evaluates them itself. Each is in a directory of its own:
+[policies/](../policies) has ValidatingAdmissionPolicies to copy. They need neither the operator nor any other component:
+the API server evaluates them natively. Each policy has a separate directory:
 
 | file | |
 |---|---|
 | `policy.yaml` | the policy |
 | `binding.yaml` | a binding that warns and audits, and denies nothing |
-| `parameters.yaml` | values that are yours, if the policy has any |
+| `parameters.yaml` | values to adapt, if the policy has parameters |
 | `good.yaml`, `bad.yaml` | objects that comply, and objects that do not |
 | `palisade-test.yaml` | its suite, for `palisade test` |
+| `ways.md` | requests that try to bypass the policy, the answer to each, and its case in the suite |
 
-## Using one
+## Use a policy
 
 ```sh
 kubectl apply -f policies/parameters.crd.yaml            # once, if a policy has parameters
@@ -42,27 +43,38 @@ kubectl apply -f policies/allowed-registries/parameters.yaml -f policies/allowed
 kubectl apply -f policies/allowed-registries/binding.yaml
 ```
 
-1. Change `parameters.yaml` to what you allow, and the suite with it: `palisade test policies/allowed-registries`.
-2. Apply the binding as it is. Whoever violates the policy is warned, and the audit log of the API server has it, too.
-3. When nobody is warned any more, set `validationActions: [Deny]`. `matchResources` of a binding narrows it to some namespaces;
-   two bindings with other parameters allow different things to different tenants.
+1. Change `parameters.yaml` to the values that you allow. Adapt the suite and run it:
+   `palisade test policies/allowed-registries`.
+2. Apply the binding unchanged. Users whose requests violate the policy get a warning, and the audit log of the API server
+   records the violation.
+3. When there are no more warnings, set `validationActions: [Deny]`. `matchResources` limits a binding to some namespaces.
+   With two bindings and different parameters, you can allow different values to different tenants.
 
-`palisade new policy NAME` starts one of your own, with its suite. `palisade lint` finds what is dangerous in it.
+`palisade new policy NAME` creates a custom policy with a suite. `palisade lint` finds risks in it.
 
-## What holds for all of them
+## Common behavior
 
-- An update passes that leaves what is judged as it was. What was there before the policy can still be labelled and scaled, and
-  lose its finalizers, whatever it violates. Status is never judged, and deletion only by `protect-namespaces`.
-- A policy for pods judges pods and the templates of all workloads, so that the author of a Deployment learns of it at once. A policy that
-  names kinds judges these only.
-- `kube-system`, `kube-public` and `kube-node-lease` are left out, but for what is in no namespace.
-- `failurePolicy` is `Fail`, and a comment says why. Expressions ask for each field that may be missing.
-- Parameters are of a kind of their own, `PolicyParameters`, and not ConfigMaps, for the reasons that
-  [core-param-kind](lint/core-param-kind.md) names. Without its parameters a policy denies.
-- On each minor from 1.33 to 1.37 `palisade lint` finds nothing, the suite is green and exercises every branch. At least nine of ten
-  mutants of each policy are killed. A real API server gives the same answers to the requests of the suites.
+- An update that does not change the checked fields is admitted. Objects that are older than the policy can still be
+  labelled and scaled, and their finalizers can be removed, even if they violate it. Only `protect-namespaces` checks
+  deletion.
+- An update of `status` is checked if the API server keeps its labels or annotations and the policy reads them, as in
+  `pod-security-not-lowered`, `storage-classes` and `ingress-classes`.
+- A policy for pods checks pods and the templates of all workloads, so that the author of a Deployment sees the violation
+  immediately. A policy for specific kinds checks only these.
+- An owner reference that a user writes does not bypass a policy: owners count only in requests of controllers. In
+  `job-ttl`, a CronJob as owner counts in all requests, because it deletes its Jobs.
+- The API server runs its admission plugins first. `priority-classes` has the parameter `defaultPriorityClass` for the class
+  that the Priority plugin sets. `require-requests-and-limits` checks pods with the defaults of a LimitRange. If a namespace
+  has a LimitRange, label it `policies.toolsecurity.dev/limit-range=defaults`: its templates can then omit them.
+- `kube-system`, `kube-public` and `kube-node-lease` are excluded. Cluster-scoped objects are checked.
+- `failurePolicy` is `Fail`, and a comment gives the reason. Expressions check the presence of each optional field.
+- Parameters have a separate kind, `PolicyParameters`, instead of ConfigMaps, for the reasons in
+  [core-param-kind](lint/core-param-kind.md). If its parameters are missing, a policy denies.
+- On each minor version from 1.33 to 1.37, `palisade lint` has no findings, and the suite passes and covers every branch.
+  The suite detects at least nine of ten mutants of each policy. A real API server gives the same answers to the requests of
+  the suites.
 
-## The policies
+## List of policies
 ";
 
 /// The page.

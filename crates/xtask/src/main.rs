@@ -1,8 +1,8 @@
-//! `cargo xtask`: what is derived from the code, and how far it agrees with the API server's.
+//! `cargo xtask`: files that are derived from the code, and measurements of its agreement with the API server.
 //!
 //! Each module uses only modules before it:
 //!
-//! 1. What pages are made of: `project`, `flow`, `examples`, `defaults`, `bounds`, `schema`.
+//! 1. The sources of pages: `project`, `flow`, `examples`, `defaults`, `bounds`, `schema`.
 //! 2. Pages, schemas for editors, and all generated files: `commands`, `coverage`, `editors`, `kinds`, `library`, `lints`,
 //!    `metrics`, `pages`, `values`; `book`, `generate`.
 //! 3. Other tasks: `agreement`, `bench`, `fuzz`, `sbom`, `spell`.
@@ -37,7 +37,7 @@ use clap::{Parser, Subcommand};
 use palisade_cel::Minor;
 
 #[derive(Parser)]
-#[command(about = "Tasks of the project")]
+#[command(about = "Development tasks of the project")]
 struct Arguments {
     #[command(subcommand)]
     task: Task,
@@ -45,73 +45,73 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Writes the generated files.
+    /// Write the generated files.
     Generate {
-        /// Writes nothing; fails if a generated file is not what it should be.
+        /// Only check; fail if a generated file is out of date.
         #[arg(long)]
         check: bool,
     },
-    /// Compares Palisade's CEL with the answers of kube-apiserver's own; fails where they differ and it is not listed.
+    /// Compare Palisade's CEL with the answers of kube-apiserver; fail for differences that are not listed.
     Agreement {
-        /// What `oracle answer` has written; the golden files of all minors unless given.
+        /// Output of `oracle answer`. The default is the golden files of all minors.
         files: Vec<PathBuf>,
-        /// The minor version of Kubernetes that answered in FILES.
+        /// Minor version of Kubernetes that answered in FILES.
         #[arg(long, default_value_t = Minor::DEFAULT)]
         minor: Minor,
-        /// Compares what Palisade says of policies and requests of other projects instead, with what an API server said.
+        /// Compare verdicts on policies and requests of other projects with the answers of an API server instead.
         #[arg(long, conflicts_with = "files")]
         cases: Option<PathBuf>,
-        /// The tests of the CEL specification as `oracle celspec` has answered them, instead of FILES.
+        /// Tests of the CEL specification with the answers of `oracle celspec`, instead of FILES.
         #[arg(long, conflicts_with_all = ["files", "cases"], value_name = "FILE")]
         specification: Option<PathBuf>,
     },
-    /// Reads a book as mdBook gives it to a preprocessor; links that lead out of docs/ lead to the repository.
+    /// Run as a preprocessor of mdBook; links to files outside of docs/ become links to the repository.
     BookLinks {
-        /// `supports` and the name of a renderer, which mdBook asks first.
+        /// `supports` and the name of a renderer, the first question of mdBook.
         question: Vec<String>,
     },
-    /// Fails if a link of a book that was built leads nowhere.
+    /// Check the links of a built book.
     BookCheck {
-        /// The directory of its pages.
+        /// Directory of its pages.
         directory: PathBuf,
     },
-    /// Prints the pods of the fixtures of all checks, one as JSON on a line.
+    /// Print the pods of the fixtures of all checks, with one JSON object on each line.
     Pods,
-    /// Writes what `make fuzz` begins with.
+    /// Write the seeds for `make fuzz`.
     FuzzSeeds {
-        /// For `expressions` and `reviews`; beside each of them comes its dictionary.
+        /// Directory for `expressions` and `reviews`, each with its dictionary.
         directory: PathBuf,
     },
-    /// Writes objects as other tools and people write YAML and JSON: a line `{"id", "text"}` for each spelling.
+    /// Write objects in other spellings of YAML and JSON: a line `{"id", "text"}` for each spelling.
     Spell {
-        /// Files with objects, or directories of them; objects that nobody would write unless given.
+        /// Files or directories with objects. The default is unusual objects.
         paths: Vec<PathBuf>,
-        /// So many spellings of each object.
+        /// Number of spellings of each object.
         #[arg(long, default_value_t = 3)]
         count: usize,
-        /// Others for another seed.
+        /// Seed of the random spellings.
         #[arg(long, default_value_t = 1)]
         seed: u64,
-        /// Damages every second text.
+        /// Damage every second text.
         #[arg(long)]
         damage: bool,
     },
-    /// Reads what `oracle texts` or `oracle read` has written; fails if anything is read differently.
+    /// Read the output of `oracle texts` or `oracle read`; fail if a text is read differently.
     Texts {
-        /// The files.
+        /// Files to read.
         files: Vec<PathBuf>,
     },
-    /// Fails if the SBOMs of a release are malformed, or do not name what Cargo.lock says of the programs.
+    /// Check that the SBOMs of a release are valid and match Cargo.lock.
     SbomCheck {
-        /// The directory with them.
+        /// Directory of the SBOMs.
         directory: PathBuf,
     },
-    /// Measures Palisade's CEL and kube-apiserver's own with the same expressions.
+    /// Measure Palisade's CEL and that of kube-apiserver with the same expressions.
     BenchCel {
-        /// The program of tests/oracle.
+        /// Program of tests/oracle.
         #[arg(long)]
         oracle: PathBuf,
-        /// With so many expressions of the golden files.
+        /// Number of expressions of the golden files.
         #[arg(long, default_value_t = 200)]
         count: usize,
     },
@@ -147,10 +147,10 @@ fn main() -> ExitCode {
         },
         Task::BookCheck { directory } => match book::broken(&directory) {
             Ok((count, wrong)) if wrong.is_empty() && count > 0 => {
-                println!("{count} links in {}, and each leads somewhere", directory.display());
+                println!("{count} links in {}, all valid", directory.display());
                 ExitCode::SUCCESS
             }
-            Ok((count, wrong)) => failed(&format!("of {count} links these lead nowhere:\n{}", wrong.join("\n")), 1),
+            Ok((count, wrong)) => failed(&format!("broken links, of {count}:\n{}", wrong.join("\n")), 1),
             Err(error) => failed(&error, 2),
         },
         Task::Pods => match fuzz::pods() {

@@ -71,7 +71,7 @@ fn page(check: &Check) -> Result<String, Error> {
     Ok(page)
 }
 
-/// The prose of the module documentation: about the check, and for somebody whose pod was denied.
+/// The prose of the module documentation: about the check, and for users with a denied pod.
 fn prose(check: &Check, source: &str) -> Result<(String, String), String> {
     let lines =
         source.lines().map_while(|line| line.strip_prefix("//!")).map(|line| line.strip_prefix(' ').unwrap_or(line));
@@ -89,14 +89,14 @@ fn prose(check: &Check, source: &str) -> Result<(String, String), String> {
 
 fn pods(example: &Example) -> Result<String, Error> {
     Ok(format!(
-        "This pod is denied:\n\n{}\n{}\nThis one is admitted:\n\n{}\n",
+        "This pod is denied:\n\n{}\n{}\nThis pod is admitted:\n\n{}\n",
         yaml(&example.bad)?,
         block("text", &wrapped(&example.message)),
         yaml(&example.good)?,
     ))
 }
 
-/// The message, which is one line, as a page shows it.
+/// The message, which is one line, wrapped for a page.
 fn wrapped(message: &str) -> String {
     let mut out = String::new();
     let mut width = 0;
@@ -114,12 +114,12 @@ fn wrapped(message: &str) -> String {
 }
 
 fn fields(check: &Check) -> String {
-    let mut out = "## What is restricted\n\n".to_owned();
+    let mut out = "## Restricted fields\n\n".to_owned();
     for field in check.fields {
         let line = match field {
             Field::Pod(path) => format!("`spec.{path}`"),
             Field::Container(path) => format!("`spec.containers[*].{path}`"),
-            Field::Volume("*") => "`spec.volumes[*]`: any field besides `name`".to_owned(),
+            Field::Volume("*") => "`spec.volumes[*]`: any field except `name`".to_owned(),
             Field::Volume(path) => format!("`spec.volumes[*].{path}`"),
             Field::Annotation(key) if key.ends_with('/') => format!("annotations `{key}*`"),
             Field::Annotation(key) => format!("annotation `{key}`"),
@@ -127,9 +127,7 @@ fn fields(check: &Check) -> String {
         let _ = writeln!(out, "- {line}");
     }
     if check.fields.iter().any(|field| matches!(field, Field::Container(_))) {
-        out.push_str(
-            "\nWhat is restricted in `containers` is so in `initContainers` and `ephemeralContainers`, too.\n",
-        );
+        out.push_str("\nThe same restrictions apply to `initContainers` and `ephemeralContainers`.\n");
     }
     out.push('\n');
     out.push_str(&bounds::of(check));
@@ -154,18 +152,18 @@ fn settings(check: &Check) -> Result<String, String> {
     Ok(out)
 }
 
-/// What absent settings mean: the settings of the standards, from version to version.
+/// The defaults of unset settings: the settings of the standards, from version to version.
 fn absent(check: &Check) -> String {
     let (baseline, restricted) = (seeds(check, Level::Baseline), seeds(check, Level::Restricted));
     if [&baseline, &restricted].iter().all(|seeds| seeds.iter().all(|seed| seed.settings.is_empty())) {
-        return "Absent, nothing is restricted, whatever `baseline` says.\n\n".to_owned();
+        return "If unset, nothing is restricted, for every value of `baseline`.\n\n".to_owned();
     }
     let levels = if baseline == restricted {
         vec![("Baseline, Restricted", restricted)]
     } else {
         vec![("Baseline", baseline), ("Restricted", restricted)]
     };
-    let mut out = "| `baseline` | `baselineVersion` | what is absent means |\n|---|---|---|\n".to_owned();
+    let mut out = "| `baseline` | `baselineVersion` | default of unset settings |\n|---|---|---|\n".to_owned();
     out.push_str("| Privileged | any | nothing is restricted |\n");
     for (level, seeds) in levels {
         let mut before: &[(&str, Json)] = &[];
@@ -218,7 +216,7 @@ fn seeds(check: &Check, level: Level) -> Vec<Seed> {
     seeds
 }
 
-/// What lists in `new` have after all that they have in `old`, if that is the only difference.
+/// The elements that lists in `new` have after all elements of those in `old`, if that is the only difference.
 fn added(old: &[(&str, Json)], new: &[(&str, Json)]) -> Option<Vec<String>> {
     fn walk(old: &Json, new: &Json, out: &mut Vec<String>) -> bool {
         match (old, new) {
@@ -238,13 +236,13 @@ fn added(old: &[(&str, Json)], new: &[(&str, Json)]) -> Option<Vec<String>> {
 }
 
 fn compiled(example: &Example) -> Result<String, Error> {
-    let mut out = format!("## What it compiles to\n\nWith these settings\n\n{}\n", yaml(&example.settings)?);
+    let mut out = format!("## Generated CEL\n\nWith these settings:\n\n{}\n", yaml(&example.settings)?);
     if !example.parameters.is_empty() {
         let values: Vec<_> =
             example.parameters.iter().map(|(name, value)| format!("`${name}` is {}", flow(value))).collect();
-        let _ = writeln!(out, "(in the example above, {})\n", values.join(", "));
+        let _ = writeln!(out, "In the example above, {}.\n", values.join(", "));
     }
-    out.push_str("the policy has\n\n");
+    out.push_str("The policy contains:\n\n");
     for (name, expression) in &example.compiled {
         let text = format!("// variables.{name}\n{expression}");
         let _ = writeln!(out, "{}", block("cel", &text));
@@ -253,14 +251,14 @@ fn compiled(example: &Example) -> Result<String, Error> {
 }
 
 fn origin(check: &Check) -> String {
-    let mut out = "## Where it comes from\n\n| | |\n|---|---|\n".to_owned();
+    let mut out = "## Origin\n\n| | |\n|---|---|\n".to_owned();
     for pss in check.pss {
         let _ = writeln!(out, "| Pod Security Standards, {} | `{}`, since v1.{} |", pss.level, pss.id, pss.since);
     }
     if check.pss.is_empty() {
-        out.push_str("| Pod Security Standards | has no such check |\n");
+        out.push_str("| Pod Security Standards | no such check |\n");
     }
-    let fields = check.psp.map_or("has no such field".to_owned(), |fields| {
+    let fields = check.psp.map_or("no such field".to_owned(), |fields| {
         let fields: Vec<_> = fields.split(", ").map(|field| format!("`{field}`")).collect();
         fields.join(", ")
     });
@@ -271,9 +269,9 @@ fn origin(check: &Check) -> String {
 fn index() -> Result<String, Error> {
     let mut out = "<!-- Generated by `make generate` from crates/checks. Do not edit. -->\n\n\
          # Checks\n\n\
-         A pod that is denied is told each violation with the id of its check in brackets, such as `[privileged]`. The page of\n\
-         that check says what to change; it also has what an admin can set, and what that compiles to. `[bounds]` is not a check:
-a pod with lists or texts that are [longer than what is judged](bounds.md) is denied before any check is made.\n\n\
+         The denial of a pod lists each violation with the id of its check in brackets, such as `[privileged]`. The page of that\n\
+         check explains how to fix the pod, the settings for administrators, and the generated CEL. `[bounds]` is not a check: a\n\
+         pod with lists or strings [above the size limits](bounds.md) is denied before any check runs.\n\n\
          | check | | [Pod Security Standards](https://kubernetes.io/docs/concepts/security/pod-security-standards/) | PodSecurityPolicy | settings |\n|---|---|---|---|---|\n"
         .to_owned();
     for check in catalogue::ALL {
@@ -296,8 +294,8 @@ a pod with lists or texts that are [longer than what is judged](bounds.md) is de
     })?;
     let _ = write!(
         out,
-        "\nA version is the first in which the standards have the check. Without one, the standards do not have it: nothing is\n\
-         restricted unless a profile says so.\n\n## A pod to begin with\n\n\
+        "\nThe version is the first one in which the standards have the check. If there is none, the check is off unless a profile\n\
+         enables it.\n\n## Compliant pod\n\n\
          A profile without any settings is as strict as the Restricted level. It admits this pod:\n\n{}",
         yaml(&pod)?
     );
@@ -316,7 +314,8 @@ fn yaml(value: &Json) -> Result<String, Error> {
 
 fn lower_first(text: &str) -> String {
     // A name stays as it is: AppArmor, HostProcess, Linux.
-    let is_name = ["AppArmor", "CSI", "HostProcess", "Linux", "SELinux"].iter().any(|name| text.starts_with(name));
+    let names = ["AppArmor", "CSI", "FlexVolume", "HostProcess", "Linux", "SELinux", "Windows"];
+    let is_name = names.iter().any(|name| text.starts_with(name));
     let mut chars = text.chars();
     match chars.next() {
         Some(first) if !is_name => first.to_lowercase().chain(chars).collect(),

@@ -1,4 +1,4 @@
-//! What a release says its programs are made of, compared with what they are made of.
+//! Compares the SBOMs of a release with the packages that its programs need.
 
 use std::{collections::BTreeSet, fs, path::Path, process::Command};
 
@@ -19,7 +19,7 @@ const TARGET: &str = "x86_64-unknown-linux-gnu";
 /// Name and version of a package.
 type Packages = BTreeSet<(String, String)>;
 
-/// Compares the SBOMs in a directory with `Cargo.lock`: what was looked at, and what is wrong.
+/// Compares the SBOMs in a directory with `Cargo.lock`. Returns a summary, and the errors.
 ///
 /// # Errors
 /// A file cannot be read, or Cargo does not answer.
@@ -37,7 +37,7 @@ pub(crate) fn check(directory: &Path) -> Result<(String, Vec<String>), String> {
     Ok((seen.join("\n"), all))
 }
 
-/// What a package needs to run.
+/// The packages that a package needs at run time.
 fn needed(package: &str) -> Result<Packages, String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let arguments = ["tree", "--locked", "--prefix=none", "--edges=normal", "--target", TARGET, "-p", package];
@@ -66,7 +66,7 @@ fn text<'a>(of: &'a Json, key: &str) -> &'a str {
     of[key].as_str().unwrap_or_default()
 }
 
-/// What is wrong with an SBOM: with its form, or of this program.
+/// The error in an SBOM: with its form, or of this program.
 fn wrong(bom: &Json, program: &str, needed: &Packages, locked: &Packages) -> Vec<String> {
     let mut out = Vec::new();
     for (key, value) in

@@ -38,7 +38,7 @@ fn collect(path: &str, schema: &Json, out: &mut Vec<Setting>) {
     }
 }
 
-/// What can be written, in words.
+/// A description of the valid values.
 fn kind(schema: &Json) -> String {
     let or_reference = |what: &str| format!("{what} or `$name`");
     if schema["x-kubernetes-int-or-string"] == true {

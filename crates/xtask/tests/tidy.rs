@@ -9,6 +9,8 @@ mod documents;
 mod forgotten;
 #[path = "tidy/logs.rs"]
 mod logs;
+#[path = "tidy/words.rs"]
+mod words;
 #[path = "tidy/workflows.rs"]
 mod workflows;
 

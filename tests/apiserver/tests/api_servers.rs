@@ -113,7 +113,7 @@ pub(crate) async fn api_server_addresses_are_read_from_the_endpoint_slice(cluste
         cluster.apply_profile(&profile(test)).await?;
         enforced(cluster, test, "Unknown", "https://192.0.2.1:6443", "").await?;
         slices.delete("kubernetes", &kube::api::DeleteParams::default()).await?;
-        enforced(cluster, test, "True", "there is no EndpointSlice kubernetes", "").await?;
+        enforced(cluster, test, "True", "EndpointSlice kubernetes in namespace default does not exist", "").await?;
         cluster.delete_profile(test).await
     };
     done.await

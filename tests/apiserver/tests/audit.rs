@@ -169,7 +169,7 @@ pub(crate) async fn an_api_server_sends_its_audit_events_and_waits_for_nobody(cl
     let counted = async || plain_get(&sink.metrics, "/metrics").await.map_err(|error| error.to_string());
     eventually("all of them at the webhook", || async {
         let metrics = counted().await?;
-        let found = [(&denied, "denied"), (&warned, "warned"), (&noted, "noted")];
+        let found = [(&denied, "denied"), (&warned, "warned"), (&noted, "audited")];
         let found = found.map(|(profile, action)| sample(&metrics, &sample_of(profile, action)));
         if found[0] >= 3.0 && found[1..] == [1.0, 1.0] { Ok(()) } else { Err(format!("{found:?}: {metrics}")) }
     })

@@ -264,14 +264,14 @@ async fn missing_rights(cluster: &Cluster, manifests: &str, profile: &str) -> Te
         (&["diff", profile, "--live"], &all),
         (&["report", "--live"], &all),
         (&["dump", &dump], &all),
-        (&["replay", "-f", profile, "--live", manifests], &["list namespaces in", exceptions]),
+        (&["replay", "-p", profile, "--live", manifests], &["list namespaces in", exceptions]),
         (&["status"], &[profiles]),
         (&["why", "checked-deny"], &["get namespaces in", profiles]),
         (&["history", TEST], &["get toolsecurityprofiles.toolsecurity.dev in the whole cluster"]),
     ];
     for (command, parts) in commands {
         let refused = palisade(cluster, &[command, &["--as", "check-tenant"]].concat()).await?;
-        for part in parts.iter().chain(&["palisade-reader gives it"]) {
+        for part in parts.iter().chain(&["palisade-reader grants it"]) {
             ensure!(refused.code == 2 && refused.err.contains(part), "{command:?}: {part} is not in {refused:?}");
         }
     }

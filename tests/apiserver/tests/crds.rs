@@ -11,8 +11,8 @@ pub(crate) async fn invalid_profiles_are_rejected_by_the_crd(cluster: &mut Clust
     let parameter = |parameter: Json| json!({"parameters": [parameter]});
     let cases = [
         (json!({"namespaceSelector": null}), "spec.namespaceSelector: Required value"),
-        (json!({"namespaceSelector": {"matchLabels": null}}), "must name at least one label"),
-        (json!({"namespaceSelector": {"matchLabels": {"no": null}}}), "must name at least one label"),
+        (json!({"namespaceSelector": {"matchLabels": null}}), "must contain at least one label"),
+        (json!({"namespaceSelector": {"matchLabels": {"no": null}}}), "must contain at least one label"),
         (required(json!({"key": "a", "operator": "Foo"})), "Unsupported value: \"Foo\""),
         (required(json!({"key": "a", "operator": "In"})), "need at least one value"),
         (required(json!({"key": "a", "operator": "NotIn", "values": []})), "need at least one value"),
@@ -22,22 +22,22 @@ pub(crate) async fn invalid_profiles_are_rejected_by_the_crd(cluster: &mut Clust
         (json!({"namespaceSelector": {"matchLabels": {"a": "x y/"}}}), "spec.namespaceSelector.matchLabels.a"),
         (json!({"excludeNamespaces": ["fine", "Not a name"]}), "spec.excludeNamespaces[1]"),
         (uid(json!({"min": 2, "max": 1})), "min must not be greater than max"),
-        (uid(json!({"min": -1, "max": 1})), "ids and ports are not negative"),
+        (uid(json!({"min": -1, "max": 1})), "must not be negative"),
         (uid(json!({"min": "uid", "max": 1})), "spec.users.runAsUser.ranges[0].min"),
         (uid(json!({"min": 1})), "spec.users.runAsUser.ranges[0].max: Required value"),
         (json!({"users": {"runAsUser": {"rule": "MustRunAs"}}}), "need at least one range"),
         (
             json!({"users": {"runAsUser": {"rule": "RunAsAny", "ranges": [{"min": 1, "max": 2}]}}}),
-            "the other rules take none",
+            "the other rules must have none",
         ),
         (json!({"users": {"runAsUser": {"rule": "Whatever"}}}), "Unsupported value: \"Whatever\""),
         (json!({"privileges": {"procMount": ["DefaultProcMount"]}}), "not DefaultProcMount"),
         (json!({"privileges": {"privileged": "no"}}), "spec.privileges.privileged"),
-        (json!({"privileges": {"capabilities": {"allowedAdd": ["CAP_CHOWN"]}}}), "written without CAP_"),
+        (json!({"privileges": {"capabilities": {"allowedAdd": ["CAP_CHOWN"]}}}), "must be written without CAP_"),
         (json!({"privileges": {"seccomp": {"allowed": ["runtime/default"]}}}), "not runtime/default"),
-        (json!({"volumes": {"allowed": ["config-map"]}}), "a kind of volume is"),
-        (json!({"volumes": {"hostPaths": [{"pathPrefix": "data"}]}}), "absolute and has no .."),
-        (json!({"volumes": {"hostPaths": [{"pathPrefix": "/data/../etc"}]}}), "absolute and has no .."),
+        (json!({"volumes": {"allowed": ["config-map"]}}), "must be the field name of a volume type"),
+        (json!({"volumes": {"hostPaths": [{"pathPrefix": "data"}]}}), "must be an absolute path without .."),
+        (json!({"volumes": {"hostPaths": [{"pathPrefix": "/data/../etc"}]}}), "must be an absolute path without .."),
         (json!({"images": {"allowedRegistries": ["https://registry.example"]}}), "without a scheme"),
         (json!({"images": {"allowedRegistries": []}}), "spec.images.allowedRegistries"),
         (json!({"enforcement": {"pods": "deny"}}), "Unsupported value: \"deny\""),
@@ -53,7 +53,7 @@ pub(crate) async fn invalid_profiles_are_rejected_by_the_crd(cluster: &mut Clust
         ),
         (
             parameter(json!({"name": "uid", "type": "Integer", "pattern": "x"})),
-            "pattern is for parameters of type String",
+            "pattern is only allowed for parameters of type String",
         ),
         (parameter(json!({"name": "uid", "type": "Integer", "sources": [{}]})), "exactly one of"),
         (parameter(json!({"name": "on", "type": "Boolean", "default": "yes"})), "in quotes"),
@@ -136,7 +136,7 @@ pub(crate) async fn what_cannot_be_read_is_rejected_by_the_crd(cluster: &mut Clu
         "2027-01-01",
         "",
     ] {
-        let expected = Some("write a time such as 2027-01-31T00:00:00Z");
+        let expected = Some("must be a time such as 2027-01-31T00:00:00Z");
         ask(at, profile(expires), expected).await;
         ask(namespaced, exception(expires, &whole), expected).await;
     }

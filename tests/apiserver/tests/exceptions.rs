@@ -249,8 +249,8 @@ async fn of_containers(cluster: &Cluster, [asker, approver]: [&Client; 2], test:
     let in_an_hour = Timestamp::now() + SignedDuration::from_hours(1);
     let at = format!("/apis/toolsecurity.dev/v1alpha1/namespaces/{here}/toolsecurityexceptions");
     for (wrong, said) in [
-        (json!({"kind": "Namespace", "name": "x"}), "with kind Namespace there is none"),
-        (json!({"kind": "Deployment"}), "name is the name of the workload or pod"),
+        (json!({"kind": "Namespace", "name": "x"}), "not allowed with kind Namespace"),
+        (json!({"kind": "Deployment"}), "name is required for a workload or pod"),
         (json!({"kind": "Namespace", "imagePrefix": "registry.example/drivers"}), "spec.scope.imagePrefix"),
         (json!({"kind": "Secret", "name": "x"}), "Unsupported value"),
         (json!({}), "spec.scope.kind: Required value"),

@@ -127,7 +127,8 @@ pub(crate) async fn exemption_that_covers_tenants_is_reported_in_status(cluster:
         accepted.map(|condition| condition.message).unwrap_or_default()
     };
     let message = told(cluster.wait_condition(test, "Accepted", "True").await?);
-    let expected = format!("; warning: spec.exemptions.users[0]: {controller} is a controller, which creates pods for");
+    let expected =
+        format!("; warning: spec.exemptions.users[0]: {controller} is a controller, which creates pods on behalf of");
     ensure!(message.contains(&expected), "{message}");
     cluster
         .apply_profile(&profile(test, &json!({"exemptions": {"users": ["system:serviceaccount:ops:deployer"]}})))

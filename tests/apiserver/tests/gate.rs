@@ -334,7 +334,7 @@ pub(crate) async fn generations_are_recorded_without_a_gap(cluster: &mut Cluster
     cluster.apply_profile(&invalid).await?;
     cluster.start_controller().await?;
     let programmed = message(cluster, test, "Programmed", "False").await?;
-    ensure!(programmed.contains("the spec of generation 1 stays in force"), "{programmed}");
+    ensure!(programmed.contains("the spec of generation 1 stays in effect"), "{programmed}");
     // At no time is there none, and never more than are kept and the one that is written.
     let kept = i64::try_from(KEPT)?;
     for ports in 3..kept + 5 {

@@ -12,7 +12,7 @@ const SOURCE: &str = "toolforge.org/uid";
 fn denied_by_guard(profile: &str, verdict: &Verdict) -> Result<(), String> {
     let by = format!("ValidatingAdmissionPolicy '{}'", names::policy(profile, Part::Guard));
     match verdict.denial() {
-        Some(text) if text.contains(&by) && text.contains("has the verb assign on") => Ok(()),
+        Some(text) if text.contains(&by) && text.contains("requires the verb assign on") => Ok(()),
         _ => Err(format!("not denied by the guard: {verdict:?}")),
     }
 }

@@ -63,7 +63,7 @@ pub(crate) async fn rollback_puts_a_recorded_spec_back_in_force(cluster: &mut Cl
     let table = printed(cluster, &["history", test]).await?;
     let lines: Vec<_> = table.lines().collect();
     ensure!(lines[0].starts_with("REVISION   AGE") && lines.len() == 3, "{table}");
-    ensure!(lines[1].contains("in force") && lines[1].ends_with("spec.enforcement.pods"), "{table}");
+    ensure!(lines[1].contains("active") && lines[1].ends_with("spec.enforcement.pods"), "{table}");
     let change = palisade(cluster, &["diff", "history@1", test]).await?;
     ensure!(change.code == 1, "{change:?}");
     ensure!(change.out.contains("--- history@1\n+++ history\n") && change.out.contains("+  pods: Audit"), "{change:?}");
@@ -91,7 +91,7 @@ pub(crate) async fn rollback_puts_a_recorded_spec_back_in_force(cluster: &mut Cl
     cluster.apply_profile(&refused).await?;
     cluster.wait_condition(test, "Accepted", "False").await?;
     let pending = palisade(cluster, &["history", test]).await?;
-    ensure!(pending.err.contains("note: generation 4, which is the spec now, is not in force: "), "{pending:?}");
+    ensure!(pending.err.contains("note: generation 4 (the current spec) is not active: "), "{pending:?}");
     ensure!(pending.err.contains("$nope is not a declared parameter"), "{pending:?}");
     printed(cluster, &["rollback", test]).await?;
     cluster.wait_condition(test, "Accepted", "True").await?;
@@ -100,10 +100,10 @@ pub(crate) async fn rollback_puts_a_recorded_spec_back_in_force(cluster: &mut Cl
     // Errors say what there is.
     let missing = palisade(cluster, &["rollback", test, "--to", "4"]).await?;
     ensure!(missing.code == 2, "{missing:?}");
-    ensure!(missing.err.contains("revision 4 of profile history is not recorded; recorded: 5, 3, 2, 1"), "{missing:?}");
+    ensure!(missing.err.contains("revision 4 of profile history not found; recorded: 5, 3, 2, 1"), "{missing:?}");
     let unknown = palisade(cluster, &["history", "nobody"]).await?;
-    ensure!(unknown.code == 2 && unknown.err.contains("there is no ToolSecurityProfile \"nobody\""), "{unknown:?}");
+    ensure!(unknown.code == 2 && unknown.err.contains("ToolSecurityProfile \"nobody\" not found"), "{unknown:?}");
     let same = printed(cluster, &["rollback", test, "--to", "5"]).await?;
-    ensure!(same == "profile history unchanged: its spec is that of revision 5\n", "{same}");
+    ensure!(same == "profile history unchanged: its spec is equal to revision 5\n", "{same}");
     cluster.delete_profile(test).await
 }

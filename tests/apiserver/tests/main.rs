@@ -10,6 +10,7 @@ mod catalogue;
 mod check;
 mod confinement;
 mod crds;
+mod customs;
 mod dashboards;
 mod deletion;
 mod enforcement;
@@ -30,6 +31,7 @@ mod memory;
 mod mutation;
 mod mutation_cases;
 mod namespaces;
+mod own_stage;
 mod parameters;
 mod plugins;
 mod policies;
@@ -92,6 +94,8 @@ fn main() -> ExitCode {
         plugins::plugins_answer_like_the_api_server,
         plugins::default_plugins_match_kube_apiserver_help,
         stored::stored_objects_are_judged_like_the_api_server,
+        customs::custom_resources_get_the_answers_of_the_api_server,
+        customs::definitions_get_the_answers_of_the_api_server,
         policies::library_policies_answer_like_the_api_server,
         validation::validation_errors_match_the_api_server,
         validation::corpus_workloads_are_validated_like_the_api_server,
@@ -134,6 +138,7 @@ fn main() -> ExitCode {
         history::rollback_puts_a_recorded_spec_back_in_force,
         tutorial::every_command_of_the_tutorial_prints_what_the_page_shows,
         stages::a_namespace_can_have_a_stage_of_its_own,
+        own_stage::a_check_can_have_a_stage_of_its_own,
         rollout::a_rollout_promotes_what_complies_and_holds_the_rest,
         rollout::a_rollout_stops_at_a_violation,
         rollout::a_soak_time_begins_again_after_a_denial,
@@ -165,6 +170,7 @@ fn main() -> ExitCode {
         updates::adding_or_removing_parameters_admits_no_violation,
         updates::the_binding_for_updates_is_restored,
         stages::a_namespace_in_deny_stays_in_it_while_the_profile_changes,
+        own_stage::a_check_in_deny_stays_in_it_while_the_profile_changes,
         stages::a_binding_of_deny_that_is_deleted_or_edited_is_restored,
         api_servers::waiting_profiles_do_not_delay_others,
         api_servers::api_server_addresses_are_read_from_the_endpoint_slice,
@@ -198,6 +204,7 @@ fn main() -> ExitCode {
         namespaces::a_new_namespace_never_admits_a_violation,
         namespaces::invalid_parameter_fails_only_its_namespace,
         stages::a_namespace_can_have_a_stage_of_its_own,
+        own_stage::a_check_can_have_a_stage_of_its_own,
         stages::a_namespace_in_deny_stays_in_it_while_the_profile_changes,
         guard::only_who_may_assign_changes_what_a_profile_reads,
         rollout::a_rollout_promotes_what_complies_and_holds_the_rest,

@@ -92,10 +92,7 @@ pub(crate) async fn invalid_parameter_fails_only_its_namespace(cluster: &mut Clu
 
     let problems = [
         ("wrong-missing", "parameter uid is missing: the namespace has no annotation toolforge.org/uid"),
-        (
-            "wrong-malformed",
-            "parameter uid (annotation toolforge.org/uid) is \"fifty thousand\", which is not a whole number",
-        ),
+        ("wrong-malformed", "parameter uid (annotation toolforge.org/uid) is \"fifty thousand\", must be an integer"),
         ("wrong-range", "parameter uid (annotation toolforge.org/uid) is 0, below the minimum 50000"),
     ];
     for (namespace, problem) in problems {
@@ -115,7 +112,7 @@ pub(crate) async fn invalid_parameter_fails_only_its_namespace(cluster: &mut Clu
     }
     let profile = eventually("counts", || async {
         let profile = cluster.profiles().get(test).await.map_err(|error| error.to_string())?;
-        let counts = profile.status.as_ref().map(|status| status.namespaces).unwrap_or_default();
+        let counts = profile.status.as_ref().map(|status| status.namespaces.clone()).unwrap_or_default();
         if (counts.selected, counts.ready, counts.failed) == (4, 1, 3) {
             Ok(profile)
         } else {

@@ -120,6 +120,10 @@ impl Policy {
                         let mut changed = found.clone();
                         carry(&old, object, &mut changed);
                         *object = changed;
+                        // A controller writes the token of an account into its Secret meanwhile.
+                        if let Some(metadata) = object["metadata"].as_object_mut().filter(|_| old["kind"] == "Secret") {
+                            metadata.remove("resourceVersion");
+                        }
                     }
                     request.old_object = Some(found);
                 }
@@ -209,12 +213,11 @@ fn rename(request: &mut Request, policy: &str, index: usize) {
     if request.old_object.is_none() || request.name == "kube-system" {
         return;
     }
-    let (before, after) = match request.kind.kind.as_str() {
-        // A definition has its name in several places.
-        "CustomResourceDefinition" => ("widget", format!("widget{index}")),
-        // One that another policy's requests were about may still be on its way out.
-        "Namespace" => (request.name.as_str(), format!("{}-{policy}-{index}", request.name)),
-        _ => (request.name.as_str(), format!("{}-{index}", request.name)),
+    // A definition has its name in several places. Objects of another policy's requests may still be terminating.
+    let (before, after) = if request.kind.kind == "CustomResourceDefinition" {
+        ("widget", format!("widget{index}"))
+    } else {
+        (request.name.as_str(), format!("{}-{policy}-{index}", request.name))
     };
     let name = request.name.replacen(before, &after, 1);
     for object in [&mut request.object, &mut request.old_object].into_iter().flatten() {

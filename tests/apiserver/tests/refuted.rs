@@ -52,7 +52,7 @@ async fn put_back(cluster: &Cluster, test: &str, generation: &str) -> TestResult
     ensure!(
         accepted.is_some_and(|condition| condition.reason == "CompliantPodDenied"
             && condition.message.contains("[hostAliases]")
-            && condition.message.contains(&format!("so the spec of generation {generation} was put back"))),
+            && condition.message.contains(&format!("therefore the spec of generation {generation} was restored"))),
         "{accepted:?}"
     );
     eventually("the one before is in force", || async {

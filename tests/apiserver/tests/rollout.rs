@@ -292,7 +292,7 @@ async fn the_controller_makes_no_namespace_weaker(cluster: &Cluster, test: &str,
     ] {
         let patch = json!({"metadata": metadata});
         let verdict = cluster.ask_as(&controller, "PATCH", &path, &patch).await;
-        let denied = matches!(&verdict, Verdict::Denied(text) if text.contains("palisade-controller changes"));
+        let denied = matches!(&verdict, Verdict::Denied(text) if text.contains("palisade-controller must"));
         ensure!(denied, "{metadata}: {verdict:?}");
     }
     no_stage_is_the_one_of_the_profile(cluster, test, &controller).await?;
@@ -316,7 +316,7 @@ async fn no_stage_is_the_one_of_the_profile(cluster: &Cluster, test: &str, contr
         cluster.ask_as(controller, "PATCH", &path, &patch).await
     };
     let is_weaker = |verdict: &Verdict| match verdict {
-        Verdict::Denied(text) => text.contains("palisade-controller sets no weaker stage"),
+        Verdict::Denied(text) => text.contains("palisade-controller must not set a weaker stage"),
         _ => false,
     };
     eventually("the API server knows the profile", || async {
@@ -354,7 +354,7 @@ async fn an_admin_holds_a_namespace(cluster: &Cluster, test: &str, controller: &
         json!({"labels": {&stage: "Deny"}, "annotations": {&hold: null}}),
     ] {
         let verdict = cluster.ask_as(controller, "PATCH", &path, &json!({"metadata": metadata})).await;
-        let denied = matches!(&verdict, Verdict::Denied(text) if text.contains("somebody else holds"));
+        let denied = matches!(&verdict, Verdict::Denied(text) if text.contains("another user holds"));
         ensure!(denied, "{metadata}: {verdict:?}");
     }
     // The hold of one profile is none of another's.
@@ -398,7 +398,7 @@ pub(crate) async fn a_rollout_stops_at_a_violation(cluster: &mut Cluster) -> Tes
     eventually("whoever works in a held namespace sees it there", || async {
         let held = ["get", "events", "-n", "rollstop-b", "--field-selector=reason=NamespaceHeld", "--no-headers"];
         let held = cluster.kubectl(&held).map_err(|error| error.to_string())?;
-        let right = held.contains("keeps this namespace at its stage: ") && held.contains("Pod hostile: [");
+        let right = held.contains("holds this namespace at its stage: ") && held.contains("Pod hostile: [");
         if right { Ok(()) } else { Err(held) }
     })
     .await?;

@@ -322,7 +322,7 @@ pub(crate) async fn the_scan_reports_what_the_api_server_would_deny(cluster: &mu
     let tenant = cluster.client_of_tenant("editor-of-reports").await?;
     let path = format!("/apis/toolsecurity.dev/v1alpha1/namespaces/scan-3/toolsecurityreports/{test}");
     let verdict = cluster.ask_as(&tenant, "PATCH", &path, &json!({"spec": {"workloads": 0}})).await;
-    ensure!(verdict.denial().is_some_and(|text| text.contains("are written by palisade-controller")), "{verdict:?}");
+    ensure!(verdict.denial().is_some_and(|text| text.contains("are managed by palisade-controller")), "{verdict:?}");
 
     // What is mended goes, and what is forged or deleted is put right.
     Api::<Pod>::namespaced(cluster.admin.clone(), "scan-3")

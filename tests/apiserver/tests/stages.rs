@@ -86,7 +86,7 @@ pub(crate) async fn a_namespace_can_have_a_stage_of_its_own(cluster: &mut Cluste
     // Some are in Deny, and that is probed.
     cluster.wait_condition(test, "Enforced", "True").await?;
     counted(3, 1, 2).await?;
-    let table = cluster.kubectl(&["get", "tsp", test])?;
+    let table = cluster.kubectl(&["get", "tsp", test, "-o", "wide"])?;
     let columns: Vec<_> = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>()).collect();
     let shown = |column: &str| {
         let index = columns[0].iter().position(|name| *name == column)?;

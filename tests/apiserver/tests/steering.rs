@@ -119,7 +119,7 @@ async fn commands(cluster: &Cluster, strict: &str) -> TestResult {
     wait_rolled_out(cluster, strict, "Paused").await?;
     cluster.kubectl(&["delete", "pod", "plain", "-n", "two-1", "--grace-period=0", "--force"])?;
     let text = printed(cluster, &["rollout", "retry", strict, "two-1"]).await?;
-    ensure!(text.contains("namespace two-1 will be judged again"), "{text}");
+    ensure!(text.contains("namespace two-1 will be evaluated again"), "{text}");
     wait_rollout(cluster, strict, "one to judge", |status| status.phase == RolloutPhase::Paused && status.pending == 1)
         .await?;
     printed(cluster, &["rollout", "resume", strict]).await?;

@@ -233,7 +233,7 @@ fn compare(offline: &Offline, case: &Case, request: &Request, found: &Answer) ->
 }
 
 /// Whether a text is another one, but for what that does not show.
-fn is_like(said: &str, text: &str) -> bool {
+pub(crate) fn is_like(said: &str, text: &str) -> bool {
     let parts: Vec<&str> = said.split(NOT_SHOWN).collect();
     let [first, middle @ .., last] = parts.as_slice() else { return said == text };
     let Some(mut rest) = text.strip_prefix(first) else { return false };

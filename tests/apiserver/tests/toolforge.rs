@@ -104,7 +104,7 @@ pub(crate) async fn example_answers_what_a_tool_expects(cluster: &mut Cluster) -
     Ok(())
 }
 
-/// The answer is as docs/apis-in-front.md says.
+/// The answer has the form that docs/exceptions.md describes.
 async fn a_program_understands_the_denial(cluster: &Cluster, pod: &Json) -> TestResult {
     let Err(kube::Error::Api(status)) = dry_run_answer(&cluster.admin, TOOL, pod).await else {
         return Err("it is admitted".into());

@@ -31,7 +31,7 @@ async fn noted(cluster: &Cluster) -> Result<BTreeSet<String>> {
     let found: Json = serde_json::from_str(&offline(&arguments).await?.out)?;
     let all = found["namespaces"].as_array().into_iter().flatten();
     all.map(|one| match one["action"].as_str() {
-        Some("Noted") => Ok(text(one, "/namespace")),
+        Some("Audited") => Ok(text(one, "/namespace")),
         _ => Err(format!("only Audit was in force: {one}").into()),
     })
     .collect()

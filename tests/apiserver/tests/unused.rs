@@ -71,7 +71,7 @@ async fn approved(cluster: &Cluster, test: &str) -> TestResult {
     let none = printed(cluster, &["exception", "list", "-n", test, "--pending"]).await?;
     ensure!(none.lines().count() == 1, "{none}");
     let shown = printed(cluster, &["exception", "show", "driver", "-n", test]).await?;
-    ensure!(shown.contains("approved:   yes by ") && shown.contains("state:      InForce: it holds until "), "{shown}");
+    ensure!(shown.contains("approved:   yes by ") && shown.contains("state:      InForce: active until "), "{shown}");
     Ok(())
 }
 
@@ -123,7 +123,7 @@ pub(crate) async fn an_exception_that_nothing_needs_is_reported(cluster: &mut Cl
     let listed = printed(cluster, &["exception", "list", "-n", test]).await?;
     ensure!(listed.contains("InForce, unused"), "{listed}");
     let shown = printed(cluster, &["exception", "show", "idle", "-n", test]).await?;
-    ensure!(shown.contains(&format!("nothing that exists needs it since {}", since.0)), "{shown}");
+    ensure!(shown.contains(&format!("unused by existing objects since {}", since.0)), "{shown}");
     let wide = cluster.kubectl(&["get", "tse", "idle", "-n", test, "-o", "wide"])?;
     ensure!(wide.contains("IN USE") && wide.contains("InForce") && wide.contains("False"), "{wide}");
 

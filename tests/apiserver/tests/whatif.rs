@@ -185,7 +185,7 @@ pub(crate) async fn diff_predicts_what_the_api_server_denies(cluster: &mut Clust
     for part in [
         "list toolsecurityprofiles.toolsecurity.dev in the whole cluster",
         "list cronjobs.batch",
-        "palisade-reader gives it",
+        "palisade-reader grants it",
     ] {
         ensure!(refused.err.contains(part), "{part} is not in {}", refused.err);
     }
@@ -229,7 +229,7 @@ pub(crate) async fn diff_predicts_what_the_api_server_denies(cluster: &mut Clust
 
     // What is in force is no change; a revision is one.
     let none = printed(cluster, &["diff", &file, "--live"]).await?;
-    ensure!(none.contains("the change cannot matter"), "{none}");
+    ensure!(none.contains("the change has no effect"), "{none}");
     let back = palisade(cluster, &["diff", &file, &format!("{test}@1"), "--live", "-o", "json"]).await?;
     let back: Json = serde_json::from_str(&back.out)?;
     ensure!(lines(&back, "newlyDenied") == admitted && lines(&back, "newlyAdmitted") == denied, "{back:#}");
@@ -309,7 +309,7 @@ pub(crate) async fn replayed_requests_get_the_logged_answers(cluster: &mut Clust
     let replay = async |profile: &Json| -> Result<(u8, Json)> {
         let file = file(&directory, profile)?;
         let told =
-            palisade(cluster, &["replay", "-f", &file, "--dump", &dump, "-n", namespace, "-o", "json", &log]).await?;
+            palisade(cluster, &["replay", "-p", &file, "--dump", &dump, "-n", namespace, "-o", "json", &log]).await?;
         let found = serde_json::from_str(&told.out).map_err(|error| format!("{error}: {told:?}"))?;
         Ok((told.code, found))
     };

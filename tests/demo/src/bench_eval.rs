@@ -76,9 +76,10 @@ pub(crate) async fn run(
 fn eval(palisade: &Path, directory: &Path, requests: &str, namespace: &str) -> Result<Duration> {
     let start = Instant::now();
     let output = Command::new(palisade)
-        .args(["eval", "-o", "json", "--namespace", namespace, "-f"])
-        .args([root().join("examples/toolforge/profile.yaml"), directory.join("namespace.json")])
-        .arg("--request")
+        .args(["eval", "-o", "json", "--namespace", namespace, "--policies"])
+        .arg(root().join("examples/toolforge/profile.yaml"))
+        .arg("--policies")
+        .arg(directory.join("namespace.json"))
         .arg(directory.join(requests))
         .output()?;
     let took = start.elapsed();

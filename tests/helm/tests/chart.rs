@@ -232,7 +232,10 @@ fn wrong(helm: &Path) {
     }
     let output = run(helm, &["template", "palisade", "charts/palisade", "--namespace", "other"]);
     let error = String::from_utf8_lossy(&output.stderr);
-    assert!(error.contains("this release is for other: add --namespace palisade-system"), "{error}");
+    assert!(
+        error.contains("must be installed in the namespace palisade-system; add --namespace palisade-system"),
+        "{error}"
+    );
 }
 
 fn image(helm: &Path) {

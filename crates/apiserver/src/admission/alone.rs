@@ -31,7 +31,7 @@ pub struct Objects<'a> {
     pub namespace: &'a Json,
 }
 
-/// What a policy says of a request.
+/// The verdict of a policy on a request.
 #[derive(Clone, Debug)]
 pub struct Said {
     /// Whether all match conditions hold. Where they do not, the API server admits the request and evaluates nothing
@@ -47,7 +47,7 @@ impl PolicyAlone {
     /// Compiles a policy as this minor of Kubernetes does.
     ///
     /// # Errors
-    /// The mistakes in its expressions, each with the place of the expression in `spec`.
+    /// The errors in its expressions, each with the place of the expression in `spec`.
     pub fn new(policy: ValidatingAdmissionPolicy, minor: Minor) -> Result<Self, Vec<(String, Issue)>> {
         let policy = Policy::new(policy, minor, Mode::New);
         let of_expression = |one: &super::expression::Expression| {

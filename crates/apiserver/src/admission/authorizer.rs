@@ -16,8 +16,8 @@ pub trait Answers: Send + Sync {
     fn answer(&self, user: &User, attributes: &Attributes) -> Option<Decision>;
 }
 
-/// What every API server answers: members of `system:masters` may do all (`NewPrivilegedGroups` in apiserver
-/// `pkg/authorization/authorizerfactory/builtin.go`). Of others nothing is known.
+/// The answers of every API server: members of `system:masters` may do all (`NewPrivilegedGroups` in apiserver
+/// `pkg/authorization/authorizerfactory/builtin.go`). The permissions of other users are unknown.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Privileged;
 

@@ -63,16 +63,16 @@ pub trait Webhook: fmt::Debug + Send + Sync {
     /// Which requests it is asked about: its rules and selectors.
     fn constraints(&self) -> &MatchResources;
 
-    /// What it answers.
+    /// Its answer to a request.
     fn answer(&self, request: &Request, cluster: &Cluster) -> WebhookAnswer;
 }
 
-/// What a webhook answers to a request, which it allows.
+/// The answer of a webhook that allows a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WebhookAnswer {
     /// The object with its patch applied, none if it has no patch; or why the API server cannot apply it.
     pub object: Result<Option<Json>, String>,
-    /// What the client is warned of.
+    /// The warnings for the client.
     pub warnings: Vec<String>,
 }
 
@@ -119,7 +119,7 @@ impl Cluster {
     }
 
     /// The same cluster with other answers to authorization checks. Without this the members of `system:masters` may
-    /// do all, and whoever else is asked about, there is no verdict.
+    /// do all, and for all other users there is no verdict.
     #[must_use]
     pub fn with_answers(mut self, answers: Arc<dyn Answers>) -> Self {
         self.answers = answers;
@@ -226,7 +226,7 @@ impl Cluster {
         self.webhooks.iter().map(|(name, webhook)| (name, &**webhook))
     }
 
-    /// The same cluster with a judge of the Pod Security Standards. Without this there is no verdict on pods that a
+    /// The same cluster with an evaluator of the Pod Security Standards. Without this there is no verdict on pods that a
     /// namespace asks more of than the level `privileged`.
     #[must_use]
     pub fn with_pod_security(mut self, judge: Arc<dyn PodSecurity>) -> Self {
@@ -234,7 +234,7 @@ impl Cluster {
         self
     }
 
-    /// Who judges pods by the Pod Security Standards, if anybody does.
+    /// The evaluator of the Pod Security Standards, if there is one.
     pub(super) fn pod_security(&self) -> Option<&dyn PodSecurity> {
         self.pod_security.as_deref()
     }
@@ -387,7 +387,9 @@ impl From<objects::Refused> for Refused {
             objects::Refused::Decode(_) => (400, "BadRequest", vec![]),
             objects::Refused::Validation { causes, .. } => (422, "Invalid", causes),
             objects::Refused::Forbidden(_) => (403, "Forbidden", vec![]),
+            objects::Refused::NotFound(_) => (404, "NotFound", vec![]),
             objects::Refused::Conflict(_) => (409, "Conflict", vec![]),
+            objects::Refused::Failed(_) => (500, "", vec![]),
         };
         Self::Status(Status { code, reason: reason.to_owned(), message, causes })
     }

@@ -306,7 +306,8 @@ impl<'a> Dispatch<'a> {
         });
     }
 
-    /// What stands in the audit event already stays (`AddAnnotation` in apiserver `pkg/admission/attributes.go`).
+    /// Annotations that the audit event already has are kept
+    /// (`AddAnnotation` in apiserver `pkg/admission/attributes.go`).
     fn audit(&mut self, key: String, value: String) {
         self.audit_annotations.entry(key).or_insert(value);
     }
@@ -338,8 +339,8 @@ fn failure(binding: &Binding, index: usize, message: &str) -> String {
     escapes.into_iter().fold(value, |value, (from, to)| value.replace(from, to))
 }
 
-/// A value, cut after so many bytes. What is left of a character that is cut through is written as JSON writes bytes
-/// that are no text.
+/// A value, truncated to `MAX_ANNOTATION` bytes. If a character is cut, its remaining bytes are written as JSON writes
+/// bytes that are not UTF-8.
 fn shortened(value: &str) -> String {
     if value.len() <= MAX_ANNOTATION {
         return value.to_owned();

@@ -16,7 +16,7 @@ use super::{Evaluation, PolicyKind, refusal::MatchError};
 /// An expression of a policy, compiled.
 #[derive(Debug)]
 pub(crate) struct Expression {
-    /// Where it stands: `validations[0].expression`.
+    /// Its path: `validations[0].expression`.
     pub path: String,
     /// Its text.
     pub source: String,
@@ -97,12 +97,12 @@ fn compile(environment: &Environment, path: String, source: &str, result: Result
 }
 
 impl Expression {
-    /// What its parts came to, if it remembers that.
+    /// The recorded values of its parts; empty if they are not recorded.
     pub fn watches(&self) -> &[Arc<Watch>] {
         self.program.as_ref().map_or(&[], Program::watches)
     }
 
-    /// Its mistakes.
+    /// Its errors.
     pub fn issues(&self) -> &[Issue] {
         self.program.as_ref().err().map_or(&[], Vec::as_slice)
     }
@@ -118,14 +118,14 @@ impl Expression {
         Some(MatchError::NoVerdict(format!("{}: {issue}", self.path)))
     }
 
-    /// The API server's text about an expression that it accepted once and does not any more.
+    /// The API server's text about an expression that it accepted once and does not any longer.
     fn refused(&self) -> String {
         let issues: Vec<_> = self.issues().iter().map(|issue| issue.display(&self.source).to_string()).collect();
         format!("compilation failed: {}", issues.join("\n"))
     }
 }
 
-/// What expressions read.
+/// The input of expressions.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Inputs<'a> {
     pub object: &'a Json,

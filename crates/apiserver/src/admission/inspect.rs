@@ -1,5 +1,5 @@
-//! The parts of a cluster that tests of policies read besides verdicts: the expressions and the results of their parts,
-//! the rules that matched a request, and the verdict of a policy with one other expression.
+//! The parts of a cluster that tests of policies read in addition to verdicts: the expressions and the results of their
+//! parts, the rules that matched a request, and the verdict of a policy with one other expression.
 
 use std::sync::Arc;
 
@@ -17,20 +17,20 @@ use super::{
 };
 use crate::create::create;
 
-/// An expression of a policy that is in force.
+/// An expression of a policy that is active.
 #[derive(Clone, Copy, Debug)]
 pub struct Inspected<'a> {
     /// The kind of the policy.
     pub kind: PolicyKind,
     /// The policy.
     pub policy: &'a str,
-    /// Where the expression stands: `validations[0].expression`.
+    /// The path of the expression: `validations[0].expression`.
     pub path: &'a str,
     /// The name, if it is a variable.
     pub variable: Option<&'a str>,
     /// Its text.
     pub source: &'a str,
-    /// What its parts came to in all requests so far; nothing if it does not compile, or if the cluster is not
+    /// The values of its parts in all requests so far; empty if it does not compile, or if the cluster is not
     /// [`watching`](Cluster::watching).
     pub watches: &'a [Arc<Watch>],
 }
@@ -73,7 +73,7 @@ impl Cluster {
     /// also what the expressions of the other policies remember; those of the changed policy remember nothing.
     ///
     /// # Errors
-    /// The mistakes in the expression, or in one that uses it. None if the policy has no such text.
+    /// The errors in the expression, or in one that uses it. None if the policy has no such text.
     pub fn with_expression(
         &self,
         kind: PolicyKind,

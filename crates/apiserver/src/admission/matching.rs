@@ -11,7 +11,7 @@ use palisade_cel::schema::Kind;
 use palisade_objects::selector::{self, Labels};
 use serde_json::Value as Json;
 
-use super::{Cluster, Operation, PolicyKind, Request, ResourceId, refusal::MatchError};
+use super::{Cluster, Operation, PolicyKind, Request, ResourceId, namespace::NAME_LABEL, refusal::MatchError};
 
 /// As what a policy sees a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -139,8 +139,21 @@ fn namespace_matches(
         && request.subresource.is_empty()
         && matches!(request.operation, Operation::Create | Operation::Update);
     let namespace = if itself { request.object.as_ref() } else { cluster.namespace(&request.namespace) };
-    let namespace = namespace.ok_or_else(|| unknown_namespace(&request.namespace))?;
-    Ok(selector::matches(selector, &labels(namespace)))
+    match namespace {
+        Some(namespace) => Ok(selector::matches(selector, &labels(namespace))),
+        // The API server sets this label on each namespace.
+        None if keys(selector).all(|key| key == NAME_LABEL) => {
+            let name = [(NAME_LABEL.to_owned(), request.namespace.clone())].into();
+            Ok(selector::matches(selector, &name))
+        }
+        None => Err(unknown_namespace(&request.namespace)),
+    }
+}
+
+/// The labels that a selector asks for.
+fn keys(selector: &LabelSelector) -> impl Iterator<Item = &str> {
+    let of_expressions = selector.match_expressions.iter().flatten().map(|expression| expression.key.as_str());
+    selector.match_labels.iter().flatten().map(|(key, _)| key.as_str()).chain(of_expressions)
 }
 
 /// The message for an unknown namespace.

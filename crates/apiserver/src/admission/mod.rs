@@ -1,7 +1,7 @@
-//! What kube-apiserver does with a request: its admission plugins, ValidatingAdmissionPolicy at request time among them
-//! (`k8s.io/apiserver/pkg/admission/plugin/policy`).
+//! The admission of requests by kube-apiserver: its admission plugins, including ValidatingAdmissionPolicy at request
+//! time (`k8s.io/apiserver/pkg/admission/plugin/policy`).
 //!
-//! A request that cannot be judged offline gets [`Outcome::NoVerdict`] with the reason.
+//! A request that cannot be evaluated offline gets [`Outcome::NoVerdict`] with the reason.
 
 mod admission_review;
 mod alone;
@@ -15,6 +15,7 @@ mod inspect;
 mod matching;
 mod mutating;
 mod namespace;
+mod owners;
 mod params;
 mod plugins;
 mod policy;

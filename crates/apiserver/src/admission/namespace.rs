@@ -21,7 +21,7 @@ const METADATA: &[&str] = &[
 ];
 
 /// The label that every namespace has, with its name as value.
-const NAME_LABEL: &str = "kubernetes.io/metadata.name";
+pub(super) const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
 /// A namespace as expressions see it.
 pub(crate) fn variable(namespace: &Json) -> Json {
@@ -33,7 +33,7 @@ pub(crate) fn variable(namespace: &Json) -> Json {
     json!({"metadata": metadata, "spec": part("spec"), "status": part("status")})
 }
 
-/// What an API server makes of a namespace that is created: its label, its finalizer and its phase.
+/// A namespace as the API server creates it, with its label, its finalizer and its phase.
 pub fn completed(mut namespace: Json) -> Json {
     let name = namespace["metadata"]["name"].clone();
     if !namespace["metadata"]["labels"].is_object() {

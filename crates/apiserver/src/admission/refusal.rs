@@ -1,4 +1,4 @@
-//! How a request is refused, and why there may be no verdict on it.
+//! How a request is rejected, and why there may be no verdict on it.
 
 use super::{Denial, Request};
 use crate::objects::Refused;
@@ -27,14 +27,20 @@ pub(crate) fn forbidden(request: &Request, cause: &str) -> String {
 /// An error of the API server itself.
 pub(super) fn internal(text: &str) -> Denial {
     let message = format!("Internal error occurred: {text}");
+    Denial { cause: text.to_owned(), reason: "InternalError".to_owned(), ..failed(&message) }
+}
+
+/// An error that the API server did not foresee.
+pub(super) fn failed(text: &str) -> Denial {
+    let message = text.to_owned();
     Denial {
         policy: String::new(),
         binding: None,
         param: None,
-        cause: text.to_owned(),
+        cause: message.clone(),
         said: message.clone(),
         message,
-        reason: "InternalError".to_owned(),
+        reason: String::new(),
         code: 500,
         causes: Vec::new(),
     }
@@ -56,7 +62,9 @@ pub(super) fn denial(refused: Refused) -> Result<Denial, String> {
         Refused::Decode(_) => (400, "BadRequest", Vec::new()),
         Refused::Validation { causes, .. } => (422, "Invalid", causes),
         Refused::Forbidden(_) => (403, "Forbidden", Vec::new()),
+        Refused::NotFound(_) => (404, "NotFound", Vec::new()),
         Refused::Conflict(_) => (409, "Conflict", Vec::new()),
+        Refused::Failed(_) => (500, "", Vec::new()),
     };
     Ok(Denial {
         policy: String::new(),

@@ -6,7 +6,7 @@ use palisade_cel::schema::Kind;
 use palisade_objects::json::Change as _;
 use serde_json::{Map, Value as Json, json};
 
-/// What is done to an object.
+/// The operation on an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Operation {
     /// A new object.
@@ -36,7 +36,7 @@ impl Operation {
     }
 }
 
-/// A resource of an API: what stands in the path of a request (`GroupVersionResource`).
+/// A resource of an API, as in the path of a request (`GroupVersionResource`).
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ResourceId {
     /// Its API group; empty for the core group.
@@ -64,12 +64,35 @@ impl ResourceId {
 pub struct User {
     /// The name.
     pub name: String,
-    /// The identifier that stays the same if the name is given to somebody else; mostly empty.
+    /// The identifier of the user, which is unique even if another user gets the same name later; mostly empty.
     pub uid: String,
     /// The groups.
     pub groups: Vec<String>,
-    /// What the authenticator adds.
+    /// The additional information from the authenticator.
     pub extra: BTreeMap<String, Vec<String>>,
+}
+
+impl User {
+    /// An authenticated user, in these groups and in those that the API server adds (`GetExtra` and `MakeGroupNames` in
+    /// apiserver `pkg/authentication/serviceaccount/util.go`, `pkg/authentication/user/user.go`).
+    pub fn authenticated(name: &str, groups: &[String]) -> Self {
+        let mut groups = groups.to_vec();
+        let own = match name.strip_prefix("system:serviceaccount:").and_then(|rest| rest.split_once(':')) {
+            _ if name == "system:anonymous" => vec!["system:unauthenticated".to_owned()],
+            Some((namespace, _)) => vec![
+                "system:serviceaccounts".to_owned(),
+                format!("system:serviceaccounts:{namespace}"),
+                "system:authenticated".to_owned(),
+            ],
+            None => vec!["system:authenticated".to_owned()],
+        };
+        for group in own {
+            if !groups.contains(&group) {
+                groups.push(group);
+            }
+        }
+        Self { name: name.to_owned(), groups, ..Self::default() }
+    }
 }
 
 /// A request at the point where kube-apiserver asks its validating policies: the object is decoded, defaulted and valid.

@@ -7,18 +7,18 @@ use serde_json::Value as Json;
 
 use crate::validation::FieldError;
 
-/// What comes of a request.
+/// The result of a request.
 #[derive(Clone, Debug)]
 pub struct Review {
     /// Whether it is admitted.
     pub outcome: Outcome,
     /// The object after mutation; none if there was none.
     pub object: Option<Json>,
-    /// What mutating admission made of the object; none if it left it as it was.
+    /// The object before and after mutating admission; none if it is unchanged.
     pub mutated: Option<Mutated>,
     /// The warnings that the client reads, in the order of the server's headers.
     pub warnings: Vec<String>,
-    /// What policies write into the audit event.
+    /// The annotations that policies write into the audit event.
     pub audit_annotations: BTreeMap<String, String>,
     /// Each expression that was evaluated, in the order of evaluation; a policy's variables come before the expressions
     /// that used them first.
@@ -39,10 +39,10 @@ pub struct Mutated {
 pub enum Outcome {
     /// No policy denies it.
     Allowed,
-    /// It is refused, for all of these. The client is shown the first only; of several policies and bindings the server
-    /// takes them in an order that is different each time it starts, here it is that of their names.
+    /// It is rejected, for all of these. The client is shown the first only; of several policies and bindings the
+    /// server takes them in an order that is different each time it starts, here it is that of their names.
     Denied(Vec<Denial>),
-    /// It cannot be said offline, and why. A request that some policy certainly denies is denied all the same.
+    /// The result is unknown offline, for this reason. A request that a policy certainly denies is still `Denied`.
     NoVerdict(String),
 }
 
@@ -99,7 +99,7 @@ pub struct Evaluation {
     pub binding: String,
     /// The parameters: `name` or `namespace/name`.
     pub param: Option<String>,
-    /// Where the expression stands: `validations[0].expression`, `variables[2].expression`.
+    /// The path of the expression: `validations[0].expression`, `variables[2].expression`.
     pub path: String,
     /// The value, or why there is none.
     pub result: Result<Value<'static>, String>,
@@ -140,7 +140,7 @@ impl Outcome {
         matches!(self, Self::Allowed)
     }
 
-    /// What the client is shown of a denial.
+    /// The denial that the client is shown.
     pub fn denial(&self) -> Option<&Denial> {
         match self {
             Self::Denied(denials) => denials.first(),

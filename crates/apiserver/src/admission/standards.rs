@@ -1,4 +1,4 @@
-//! The Pod Security Standards: their levels, and who judges pods by them.
+//! The Pod Security Standards: their levels, and the trait that evaluates pods by them.
 
 use std::fmt;
 
@@ -31,10 +31,10 @@ impl fmt::Display for Violation {
     }
 }
 
-/// Who judges pods by the Pod Security Standards.
+/// Evaluates pods by the Pod Security Standards.
 pub trait PodSecurity: Send + Sync {
-    /// What a pod violates of a level, `baseline` or `restricted`, in its version of Kubernetes 1.`minor`: in the order and
-    /// the words of `k8s.io/pod-security-admission`. The pod may be a template of one.
+    /// A pod's violations of a level, `baseline` or `restricted`, in its version of Kubernetes 1.`minor`, in the order
+    /// and the words of `k8s.io/pod-security-admission`. The pod may be a pod template.
     ///
     /// # Errors
     /// Why there is no verdict.

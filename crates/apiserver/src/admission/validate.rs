@@ -7,24 +7,24 @@ use super::{
     policy::validating::Policy,
 };
 
-/// What the validations and messages of a policy may cost with one binding and one set of parameters, and what its
-/// audit annotations may cost again (apiserver `pkg/apis/cel/config.go`, `RuntimeCELCostBudget`).
+/// The maximum cost of the validations and messages of a policy with one binding and one set of parameters. Its audit
+/// annotations have a separate budget of the same size (apiserver `pkg/apis/cel/config.go`, `RuntimeCELCostBudget`).
 pub const BUDGET: u64 = 10_000_000;
 
-/// What the match conditions of a policy may cost (`RuntimeCELCostBudgetMatchConditions`).
+/// The maximum cost of the match conditions of a policy (`RuntimeCELCostBudgetMatchConditions`).
 pub const MATCH_CONDITIONS_BUDGET: u64 = 2_500_000;
 
 /// The longest message of an expression that is shown, in bytes (`MaxEvaluatedMessageExpressionSizeBytes`).
 pub const MAX_MESSAGE: usize = 5 * 1024;
 
-/// What a validation decides.
+/// The decision of a validation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Decision {
     Admit,
     Deny { message: String, reason: String },
 }
 
-/// What an audit annotation comes to.
+/// The result of an audit annotation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Annotation {
     Publish { key: String, value: String },
@@ -32,7 +32,7 @@ pub(crate) enum Annotation {
     Error(String),
 }
 
-/// What a policy says.
+/// The verdict of a policy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Verdict {
     pub decisions: Vec<Decision>,
@@ -77,7 +77,7 @@ impl Verdict {
     }
 }
 
-/// What follows an error. The reason that a client sees is the default one.
+/// The decision after an error. The reason that a client sees is the default one.
 fn failure(policy: &Policy, message: String) -> Decision {
     if policy.fails_closed() { Decision::Deny { message, reason: String::new() } } else { Decision::Admit }
 }

@@ -47,7 +47,7 @@ impl Warnings {
         }
     }
 
-    /// What was sent.
+    /// The warnings that were sent.
     pub fn into_sent(self) -> Vec<String> {
         self.sent
     }

@@ -21,7 +21,7 @@ pub(crate) struct Webhooks {
     invoked: BTreeSet<String>,
     /// Those to ask again.
     again: BTreeSet<String>,
-    /// What the object was when all had been asked.
+    /// The object after all had been called.
     last: Option<Json>,
 }
 

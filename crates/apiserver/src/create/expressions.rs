@@ -9,7 +9,7 @@ use serde_json::Value as Json;
 
 use crate::validation::{Checking, FieldError as Error};
 
-/// Where an expression stands, which says what it sees.
+/// The place of an expression, which determines the variables and functions that it can use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     /// A variable, a validation, an audit annotation.
@@ -96,7 +96,7 @@ impl Expressions {
     }
 }
 
-/// The API server's mistakes for an expression that does not compile.
+/// The API server's errors for an expression that does not compile.
 pub(super) fn report(checking: &mut Checking<'_>, field: &str, source: &str, shown: &str, issues: &[Issue]) {
     if let Some(issue) = issues.iter().find(|issue| issue.kind == IssueKind::Unsupported) {
         checking.unknown.get_or_insert_with(|| format!("{field}: {}", issue.message));
@@ -115,7 +115,7 @@ pub(super) fn report(checking: &mut Checking<'_>, field: &str, source: &str, sho
     );
 }
 
-/// Advice on a mistake: also on names that only some expressions of some policies have.
+/// Advice on an error: also on names that only some expressions of some policies have.
 fn help(issue: &Issue) -> Option<String> {
     let hint = |name: &str| {
         Some(match name {

@@ -1,5 +1,5 @@
-//! What kube-apiserver rejects when somebody creates or updates an admission policy, its binding, the registration of
-//! webhooks or a CRD, and what it warns about.
+//! The errors and warnings of kube-apiserver when a client creates or updates an admission policy, its binding, a
+//! webhook configuration or a CRD.
 //!
 //! Ported from `k8s.io/kubernetes/pkg/apis/admissionregistration/validation` of Kubernetes 1.36.1, with the words that
 //! 1.33 to 1.35 have instead. The user is assumed to be allowed everything: RBAC for `paramKind` is not checked.
@@ -23,7 +23,7 @@ pub use type_check::{ExpressionWarning, Names, checker, type_check};
 
 const GROUP: &str = "admissionregistration.k8s.io";
 
-/// What the API server answers instead of doing what it is asked for.
+/// The API server's answer to a request that it rejects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
     /// The HTTP status.
@@ -32,8 +32,8 @@ pub struct Status {
     pub reason: String,
     /// `message`: what a user reads.
     pub message: String,
-    /// `details.causes`: each mistake with its field. The API server sends none for an object that it cannot decode;
-    /// here one has the place of the value, and what is wrong with it.
+    /// `details.causes`: each error with its field. The API server sends none for an object that it cannot decode;
+    /// here one has the place of the value, and the error in it.
     pub causes: Vec<FieldError>,
 }
 
@@ -42,7 +42,7 @@ pub struct Status {
 pub enum Refused {
     /// The API server's answer.
     Status(Status),
-    /// What the API server would answer is not known, and why.
+    /// The API server's answer is unknown, for this reason.
     NoVerdict(String),
 }
 
@@ -58,6 +58,12 @@ pub fn create(minor: Minor, object: &Json, old: Option<&Json>) -> Result<Vec<Str
     let (api_version, kind) = (text("apiVersion"), text("kind"));
     let group = api_version.rsplit_once('/').map_or("", |(group, _)| group);
     decode::decode(minor, api_version, kind, object).map_err(Refused::Status)?;
+    if (group, kind) == ("apiextensions.k8s.io", "CustomResourceDefinition")
+        && let Some(error) = crd::undecodable(minor, object)
+    {
+        let message = format!("{kind} in version \"v1\" cannot be handled as a {kind}: {error}");
+        return Err(Refused::Status(Status { code: 400, reason: "BadRequest".to_owned(), message, causes: vec![] }));
+    }
     let object = &decode::defaulted(group, kind, object);
     let old = old.map(|old| decode::defaulted(group, kind, old));
     let mut checking = Checking { minor, old: old.as_ref(), errors: Vec::new(), unknown: None };

@@ -15,7 +15,7 @@ use crate::validation::{list, part, text};
 pub struct ExpressionWarning {
     /// The path of the expression.
     pub field_ref: String,
-    /// What the API server writes, without the digits that it adds to the names of types.
+    /// The API server's text, without the digits that it adds to the names of types.
     pub warning: String,
 }
 

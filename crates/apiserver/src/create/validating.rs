@@ -58,7 +58,7 @@ pub(super) fn policy(checking: &mut Checking<'_>, object: &Json) {
     }
 }
 
-/// What policies of both kinds have before their expressions.
+/// Checks the fields that policies of both kinds have before their expressions.
 pub(super) fn frame(checking: &mut Checking<'_>, spec: &Json) {
     match part(spec, "failurePolicy").and_then(Json::as_str) {
         None => checking.errors.push(Error::required("spec.failurePolicy", "")),

@@ -108,7 +108,8 @@ fn reviews(checking: &mut Checking<'_>, versions: &[&str], field: &str) {
     }
 }
 
-fn client(checking: &mut Checking<'_>, client: &Json, field: &str) {
+/// Where a webhook is.
+pub(super) fn client(checking: &mut Checking<'_>, client: &Json, field: &str) {
     match (part(client, "url").and_then(Json::as_str), part(client, "service")) {
         (Some(url), None) => self::url(checking, url, &format!("{field}.url")),
         (None, Some(service)) => self::service(checking, service, &format!("{field}.service")),
@@ -157,7 +158,7 @@ fn service(checking: &mut Checking<'_>, service: &Json, field: &str) {
             errors.push(Error::required(format!("{field}.{said}"), ""));
         }
     }
-    let port = service.get("port").cloned().unwrap_or(443.into());
+    let port = service.get("port").filter(|port| !port.is_null()).cloned().unwrap_or(443.into());
     if !port.as_i64().is_some_and(|port| (1..=65535).contains(&port)) {
         let detail = "port is not valid: must be between 1 and 65535, inclusive";
         errors.push(Error::invalid_value(format!("{field}.port"), &port, detail));

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::{Kinds, Refused, Resource, Sent, Stored, Surroundings, scale};
 
-/// What a client cannot say when it creates an object, besides its status.
+/// The metadata that a client cannot set when it creates an object. The client cannot set the status either.
 const SYSTEM: &[&str] = &[
     "uid",
     "creationTimestamp",
@@ -16,15 +16,15 @@ const SYSTEM: &[&str] = &[
     "managedFields",
 ];
 
-/// What the built-in admission plugins make of an object that is created; none if that is not known.
+/// The object after the built-in admission plugins changed it at creation; none if that is unknown.
 pub(crate) type Plugins<'p> = &'p dyn Fn(Sent<'_>) -> Option<Value>;
 
 impl Kinds {
     /// A stored object, as a request to it, or to one of its subresources if that is not empty, finds it.
     ///
-    /// An object with a `uid` came from a cluster and is taken as it is. One without is a manifest: it stands for the
-    /// object that was created from it, with the fields that creation adds and its own status and metadata, as if no
-    /// admission plugin had changed it.
+    /// An object with a `uid` came from a cluster and is used unchanged. An object without a `uid` is a manifest: the
+    /// result is the object that was created from it, with the fields that creation adds and the status and metadata of
+    /// the manifest, as if no admission plugin had changed it.
     ///
     /// # Errors
     /// It cannot be decoded, or its stored form is unknown.
@@ -102,7 +102,7 @@ fn has_uid(object: &Value) -> bool {
     object.pointer("/metadata/uid").and_then(Value::as_str).is_some_and(|uid| !uid.is_empty())
 }
 
-/// What is stored was decoded once: that it cannot be is no answer of an API server.
+/// A stored object was decoded before, so an API server never answers that it cannot decode the object.
 fn unreadable(refused: Refused) -> Refused {
     match refused {
         Refused::NoVerdict(why) => Refused::NoVerdict(why),

@@ -1,12 +1,47 @@
 //! Changes of an object by its conversion to the API server's own form and back (`pkg/apis/*/v*/conversion.go`).
 
-use base64::{Engine, engine::general_purpose::STANDARD};
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use palisade_objects::json::Change as _;
 use serde_json::{Map, Value, json};
 
 use super::table::{Table, Type};
+use crate::validation::quote;
 
 type Object = Map<String, Value>;
+
+/// Rejects an object whose annotations cannot be converted into fields of the API server's own form.
+///
+/// # Errors
+/// The server's text.
+pub(super) fn check(name: &str, object: &Object) -> Result<(), String> {
+    let annotation = |key: &str| object.get("metadata")?.get("annotations")?.get(key)?.as_str();
+    match name {
+        "apps/v1.DaemonSet" => match annotation("deprecated.daemonset.template.generation") {
+            Some(text) => number(text),
+            None => Ok(()),
+        },
+        "apps/v1.Deployment" => {
+            let key = "deprecated.deployment.rollback.to";
+            match annotation(key).filter(|text| !text.is_empty()) {
+                Some(text) => {
+                    number(text).map_err(|error| format!("failed to parse annotation[{key}]={text} as int64: {error}"))
+                }
+                None => Ok(()),
+            }
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The error of Go's `strconv.ParseInt`, if a text is not a number of 64 bits.
+fn number(text: &str) -> Result<(), String> {
+    let Err(error) = text.parse::<i64>() else { return Ok(()) };
+    let why = match error.kind() {
+        std::num::IntErrorKind::PosOverflow | std::num::IntErrorKind::NegOverflow => "value out of range",
+        _ => "invalid syntax",
+    };
+    Err(format!("strconv.ParseInt: parsing {}: {why}", quote(text)))
+}
 
 /// Converts a decoded struct, and all in it.
 pub(super) fn convert(table: &Table, name: &str, object: &mut Object) {
@@ -87,7 +122,7 @@ fn convert_struct(part: &str, object: &mut Object) {
             if let Some(Value::Object(texts)) = object.remove("stringData") {
                 let data = object.entry("data").or_insert_with(|| json!({}));
                 for (key, value) in texts {
-                    *data.at_mut(&[&key]) = Value::from(STANDARD.encode(value.as_str().unwrap_or_default()));
+                    *data.at_mut(&[&key]) = Value::from(STANDARD.encode(value.as_str().unwrap_or_default().as_bytes()));
                 }
             }
         }

@@ -6,7 +6,8 @@
 
 use std::fmt::Write as _;
 
-use base64::{Engine, engine::general_purpose::STANDARD};
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use palisade_cel::strfmt::decode_base64;
 use serde_json::{Map, Value};
 
 use super::{
@@ -59,9 +60,14 @@ impl<'t> Decoder<'t> {
         }
     }
 
-    /// The metadata of an object that has no type, by itself: errors name the fields as from there.
+    /// The metadata of an object that has no type, decoded separately: field names in errors are relative to it.
     pub(super) fn metadata(&mut self, value: &Value) -> Result<Map<String, Value>, String> {
-        "metadata".clone_into(&mut self.path);
+        self.metadata_at("metadata", value)
+    }
+
+    /// The metadata at a path, which warnings name.
+    pub(super) fn metadata_at(&mut self, path: &str, value: &Value) -> Result<Map<String, Value>, String> {
+        path.clone_into(&mut self.path);
         self.object("meta/v1.ObjectMeta", value)
     }
 
@@ -125,15 +131,13 @@ impl<'t> Decoder<'t> {
                 }
                 Value::Object(out)
             }
-            (Type::Bytes, Value::String(text)) => {
-                if STANDARD.decode(text).is_ok() {
-                    Value::from(text.as_str())
-                } else {
-                    let at = illegal_byte(text);
+            (Type::Bytes, Value::String(text)) => match decode_base64(text) {
+                Ok(bytes) => Value::from(STANDARD.encode(&bytes)),
+                Err(at) => {
                     self.keep(format!("illegal base64 data at input byte {at}"));
                     return Ok(None);
                 }
-            }
+            },
             (Type::Bytes, Value::Array(list)) => self.octets(list),
             (Type::Text, Value::String(text)) => Value::from(text.as_str()),
             (Type::Bool, Value::Bool(value)) => Value::from(*value),
@@ -170,7 +174,7 @@ impl<'t> Decoder<'t> {
                 }
             }
         }
-        Value::from(STANDARD.encode(bytes))
+        Value::from(STANDARD.encode(&bytes))
     }
 
     /// Steps into a key, and tells how long the path was.
@@ -214,7 +218,7 @@ impl<'t> Decoder<'t> {
         Ok(out)
     }
 
-    /// What is there without a word of it.
+    /// The decoded value of an unset field: the zero value of its type in Go.
     fn zero(&self, of: &Type) -> Value {
         match of.under() {
             Type::Struct(name) => {
@@ -235,7 +239,7 @@ impl<'t> Decoder<'t> {
     }
 }
 
-/// Is it what a field has that nobody set? Behind a pointer nothing is.
+/// Whether a value is the zero value of a field's type. Values behind pointers never are.
 fn is_zero(of: &Type, value: &Value) -> bool {
     match (of.under(), value) {
         (Type::Text, Value::String(text)) => text.is_empty(),
@@ -244,11 +248,4 @@ fn is_zero(of: &Type, value: &Value) -> bool {
         (Type::Own(Own::Time | Own::MicroTime), Value::Null) => true,
         _ => false,
     }
-}
-
-/// The place that Go's decoder names.
-fn illegal_byte(text: &str) -> usize {
-    let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'+' || b == b'/';
-    let good = text.bytes().take_while(|b| plain(*b)).count();
-    if good == text.len() { good / 4 * 4 } else { good }
 }

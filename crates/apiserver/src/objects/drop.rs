@@ -60,7 +60,7 @@ const REMOVED: &[(&str, &str)] = &[
     ("discovery/v1.Endpoint", "deprecatedTopology"),
 ];
 
-/// What an object has of them.
+/// The droppable fields that an object uses.
 #[derive(Debug, Default)]
 struct Used {
     fields: BTreeSet<(&'static str, &'static str)>,
@@ -69,7 +69,7 @@ struct Used {
     stop_signals: bool,
 }
 
-/// Drops them from a decoded struct and all in it. What the object before an update has may stay
+/// Drops fields from a decoded struct and all structs in it. Fields that the object before an update uses are kept
 /// (`*InUse` in `pkg/api/pod/util.go`).
 pub(super) fn drop_disabled(table: &Table, minor: Minor, name: &str, object: &mut Object, old: Option<&Object>) {
     let mut used = Used::default();
@@ -153,7 +153,7 @@ fn image_volumes(spec: &mut Object) {
     }
 }
 
-/// Without the feature `ContainerRestartRules` only an init container has a policy of its own, to be a sidecar
+/// Without the feature `ContainerRestartRules` only an init container has a separate policy, to be a sidecar
 /// (`dropContainerRestartRules`).
 fn restart_policies(spec: &mut Object) {
     for containers in ["containers", "initContainers", "ephemeralContainers"] {

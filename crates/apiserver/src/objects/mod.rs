@@ -24,7 +24,8 @@
 //!
 //! For Kubernetes 1.33 to 1.37 decoding, defaults, conversion and strategies (of creation) of the built-in kinds are
 //! compared with the API server's own code, with random objects of every kind (`tests/oracle`, `tests/objects.rs`), and
-//! so are pruning, defaults and validation of custom resources. Feature gates are as the minor has them by default. Not
+//! so are pruning, defaults, validation and warnings of custom resources, of 1.35 and 1.36 with random schemas
+//! (`tests/customs.rs`). Feature gates are as the minor has them by default. Not
 //! compared are admission plugins, and what the allocators of services would choose. Tests compare updates, and their
 //! subresources, with API servers (`tests/apiserver`, `stored`).
 //!
@@ -33,16 +34,16 @@
 //! - Metadata of every kind: names, generated names, labels, annotations, owners, finalizers.
 //! - All of the kinds that [`validated`] lists, from pods, what runs pods, and services to roles; but for what
 //!   [`NOT_VALIDATED`] lists. `tests/mutants.rs` compares each rule with the API server's own code.
-//! - Custom resources by their schema and its rules (`x-kubernetes-validations`), also of updates, in which unchanged
-//!   parts are not judged; metadata of embedded resources is not checked.
+//! - Custom resources by their schema, with its formats, and its rules (`x-kubernetes-validations`), also of updates, in
+//!   which unchanged parts are not evaluated; objects inside of them (`x-kubernetes-embedded-resource`) with their metadata.
 //!
-//! Everything else is assumed to be valid: if the API server rejects an object for another reason, the policies judge
-//! it here. Objects of the aggregator (`APIService`) have no verdict.
+//! Everything else is assumed to be valid: if the API server rejects an object for another reason, the policies
+//! evaluate it here. Objects of the aggregator (`APIService`) have no verdict.
 //!
 //! Of an update only what changed is validated, by the rules for new objects and by those for what may change: of pods
 //! with `ephemeralcontainers` and `resize`, of what runs pods, claims, volumes, services, nodes, what holds data, roles
 //! and their bindings, classes, and custom resources; with `status` and `scale` where a kind has them. Where these
-//! rules are unknown, an update of more than metadata has no verdict, and neither has a change of a service's type.
+//! rules are unknown, an update of more than metadata has no verdict.
 
 mod complete;
 mod convert;
@@ -59,6 +60,7 @@ mod pods;
 mod prepare;
 mod resource;
 mod scale;
+mod service;
 mod stored;
 mod strategy;
 mod table;
@@ -105,21 +107,27 @@ pub enum Refused {
     Validation {
         /// The kind with its group and the name: `Deployment.apps "web"`.
         what: String,
-        /// What is wrong.
+        /// The message.
         causes: Vec<FieldError>,
     },
     /// An admission plugin that is no policy denies it; the text is the server's.
     #[error("{0}")]
     Forbidden(String),
+    /// Another object that the object requires does not exist; the text is the server's.
+    #[error("{0}")]
+    NotFound(String),
     /// The client knows another version of the object; the text is the server's.
     #[error("{0}")]
     Conflict(String),
+    /// The API server fails to handle it, with an internal error; the text is the server's.
+    #[error("{0}")]
+    Failed(String),
     /// It cannot be told here what the API server would make of it, and why.
     #[error("{0}")]
     NoVerdict(String),
 }
 
-/// What is sent, and where to.
+/// A request: the object, and the resource that it is sent to.
 #[derive(Clone, Copy, Debug)]
 pub struct Sent<'a> {
     /// The resource.
@@ -138,7 +146,7 @@ pub struct Sent<'a> {
 /// it.
 ///
 /// # Errors
-/// The API server rejects it before any policy judges it, or its answer is unknown.
+/// The API server rejects it before any policy evaluates it, or its answer is unknown.
 pub fn receive(kinds: &Kinds, sent: Sent<'_>, around: &Surroundings<'_>) -> Result<Received, Refused> {
     let received = kinds.decode(sent)?;
     let mut warnings = received.warnings;
@@ -162,7 +170,7 @@ pub fn finish(
     Ok(object)
 }
 
-/// Rejects the object if there is a mistake.
+/// Rejects the object if there is an error.
 fn conclude(group: &str, kind: &str, object: &Value, mut checking: Checking<'_>) -> Result<(), Refused> {
     if checking.minor >= Minor::V1_37 {
         // Since then declarative validation finds the same as the code before it, and each mistake is reported once.
@@ -177,6 +185,19 @@ fn conclude(group: &str, kind: &str, object: &Value, mut checking: Checking<'_>)
     checking.unknown.map_or(Ok(()), |why| Err(Refused::NoVerdict(why)))
 }
 
+/// The paths of the fields of an object of a built-in kind that its type does not have: the API server drops these with
+/// a warning, or rejects the object if the client asks for strict decoding, as kubectl does.
+pub fn unknown_fields(minor: Minor, api_version: &str, kind: &str, object: &Value) -> Vec<String> {
+    let table = table::Table::of(minor);
+    let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
+    let is_it = |r: &&table::BuiltinResource| r.group == group && r.version == version && r.kind == kind;
+    let Some(resource) = table.resources.iter().find(is_it) else { return Vec::new() };
+    let mut decoder = decode::Decoder::new(&table);
+    let _ = decoder.object(&resource.go_type, object);
+    let path = |warning: &String| Some(warning.strip_prefix("unknown field \"")?.strip_suffix('"')?.to_owned());
+    decoder.warnings.iter().filter_map(path).collect()
+}
+
 /// Why an object of a built-in kind cannot be decoded, if it cannot: the path of the value, and the server's text.
 pub(crate) fn undecodable(minor: Minor, api_version: &str, kind: &str, object: &Value) -> Option<(String, String)> {
     let table = table::Table::of(minor);
@@ -186,6 +207,12 @@ pub(crate) fn undecodable(minor: Minor, api_version: &str, kind: &str, object: &
     let mut decoder = decode::Decoder::new(&table);
     let error = decoder.object(&resource.go_type, object).err()?;
     Some((decoder.at, cannot_be_handled(kind, version, &error)))
+}
+
+/// The reason why a schema of a CRD cannot be decoded. In fields that also allow another form (`items`,
+/// `additionalProperties` and the like), Go decodes the schema separately, and so do the callers of this function.
+pub(crate) fn undecodable_schema(minor: Minor, schema: &Value) -> Option<String> {
+    decode::Decoder::new(&table::Table::of(minor)).object("apiextensions/v1.JSONSchemaProps", schema).err()
 }
 
 fn cannot_be_handled(kind: &str, version: &str, error: &str) -> String {
@@ -213,7 +240,7 @@ impl Kinds {
         self.decode_as(sent, sent.old.is_none())
     }
 
-    /// What is stored, as admission sees it: decoded, with nothing stripped.
+    /// A stored object as admission sees it: decoded, with nothing stripped.
     fn decode_stored(&self, sent: Sent<'_>) -> Result<Value, Refused> {
         self.decode_as(sent, false).map(|received| received.object)
     }
@@ -267,10 +294,12 @@ impl Kinds {
         sent: Sent<'_>,
     ) -> Result<(Map<String, Value>, Vec<String>), Refused> {
         let mut decoder = decode::Decoder::new(&self.table);
-        let mut object = decoder.object(name, sent.object).map_err(|error| {
+        let refused = |error: String| {
             let version = api_version.rsplit('/').next().unwrap_or(api_version);
             Refused::Decode(cannot_be_handled(kind, version, &error))
-        })?;
+        };
+        let mut object = decoder.object(name, sent.object).map_err(refused)?;
+        convert::check(name, &object).map_err(refused)?;
         let warnings = std::mem::take(&mut decoder.warnings);
         defaults::fill(&self.table, self.minor, name, &mut object);
         convert::convert(&self.table, name, &mut object);

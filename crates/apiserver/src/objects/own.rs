@@ -20,7 +20,7 @@ impl From<String> for Wrong {
     }
 }
 
-/// What policies see of such a value.
+/// The form of such a value that policies see.
 pub(super) fn decode(own: Own, value: &Value) -> Result<Value, Wrong> {
     match own {
         Own::Any => Ok(value.clone()),
@@ -83,7 +83,7 @@ fn is_kept(text: &str) -> bool {
     scale >= -9 && scale % 3 == 0 && !digits.ends_with("000")
 }
 
-/// A value as it stands in JSON that Go wrote: integral numbers have no fraction.
+/// A value as Go writes it in JSON: integral numbers have no fraction.
 fn go_number(value: &Value) -> String {
     match value.as_f64() {
         Some(number) if number.fract() == 0.0 && number.abs() < 1e21 && value.as_i64().is_none() => {

@@ -11,6 +11,7 @@ use super::{
     drop::drop_disabled,
     encode, pods,
     resource::Source,
+    service,
     strategy::{claim, clean_secrets, is_generated, metadata},
     update, validate,
 };
@@ -20,13 +21,9 @@ type Object = Map<String, Value>;
 
 /// `metadata.uid` of every new object, in place of a random one.
 pub const INVENTED_UID: &str = "00000000-0000-4000-8000-000000000000";
-/// What follows `metadata.generateName`, in place of five random letters.
+/// The suffix of names from `metadata.generateName`, in place of five random letters.
 pub const INVENTED_SUFFIX: &str = "00000";
-/// The first of the addresses and ports that a Service would get at random.
-const INVENTED_CLUSTER_IP: &str = "10.96.0.10";
-const INVENTED_NODE_PORT: usize = 30000;
-
-/// What becomes part of an object besides what is sent.
+/// The values that become part of an object in addition to those that the client sends.
 #[derive(Clone, Copy, Debug)]
 pub struct Surroundings<'a> {
     /// The time of the request, as RFC 3339 in UTC without a fraction: it becomes `metadata.creationTimestamp`.
@@ -41,8 +38,8 @@ impl Default for Surroundings<'_> {
     }
 }
 
-/// Resources whose updates must say which version they are of (`AllowUnconditionalUpdate`), besides custom ones and those
-/// of `admissionregistration.k8s.io`.
+/// Resources whose updates must specify `metadata.resourceVersion` (`AllowUnconditionalUpdate`), in addition to custom
+/// resources and those of `admissionregistration.k8s.io`.
 const CONDITIONAL: &[(&str, &str)] = &[
     ("certificates.k8s.io", "clustertrustbundles"),
     ("certificates.k8s.io", "podcertificaterequests"),
@@ -64,7 +61,7 @@ const CONDITIONAL: &[(&str, &str)] = &[
 const STATUS_KEPT: &[&str] = &["core/v1.Node", "networking/v1.IPAddress", "core/v1.Event"];
 
 impl Kinds {
-    /// The object that validating admission sees after mutating admission, if [`Self::validate`] finds no mistake.
+    /// The object that validating admission sees after mutating admission, if [`Self::validate`] finds no error.
     ///
     /// # Errors
     /// It can no longer be decoded, because of a mutation.
@@ -115,7 +112,7 @@ impl Kinds {
     /// Validates the result of [`Self::prepare`], before validating admission.
     ///
     /// # Errors
-    /// The mistakes in it.
+    /// The errors in it.
     pub fn validate(&self, sent: Sent<'_>, prepared: &Value) -> Result<(), Refused> {
         match Self::source(sent)?.0 {
             Source::Custom => {
@@ -130,6 +127,11 @@ impl Kinds {
 fn precondition(sent: Sent<'_>, old: &Stored) -> Result<(), Refused> {
     let version = |of: &Value| of.pointer("/metadata/resourceVersion").and_then(Value::as_str).unwrap_or("").to_owned();
     let (now, before) = (version(sent.object), version(old));
+    if !now.is_empty() && (now.parse::<u64>().is_err() || now.starts_with('+')) {
+        let is_number = now.bytes().all(|byte| byte.is_ascii_digit());
+        let why = if is_number { "value out of range" } else { "invalid syntax" };
+        return Err(Refused::Failed(format!("strconv.ParseUint: parsing {}: {why}", quote(&now))));
+    }
     // Of a manifest it is not known which version it is about.
     if before.is_empty() || now == before {
         return Ok(());
@@ -155,7 +157,7 @@ fn precondition(sent: Sent<'_>, old: &Stored) -> Result<(), Refused> {
     Ok(())
 }
 
-/// What validating admission sees of a scale: that of the changed object.
+/// The scale that validating admission sees: that of the changed object.
 fn scaled(sent: Sent<'_>, old: &Stored) -> Value {
     let mut scale = Value::clone(old);
     *scale.at_mut(&["spec"]) = sent.object["spec"].clone();
@@ -210,7 +212,7 @@ fn create(minor: Minor, name: &str, object: &mut Object, around: &Surroundings<'
     match name {
         "core/v1.Pod" => pods::create(minor, object, status.as_ref(), around.now),
         "core/v1.Namespace" => namespace(object),
-        "core/v1.Service" => service(object),
+        "core/v1.Service" => service::allocate(object),
         "core/v1.ServiceAccount" => clean_secrets(object),
         "core/v1.PersistentVolume" => {
             object.insert("status".to_owned(), json!({"phase": "Pending", "lastPhaseTransitionTime": around.now}));
@@ -251,7 +253,7 @@ fn namespace(namespace: &mut Object) {
     *labels.at_mut(&["kubernetes.io/metadata.name"]) = name;
 }
 
-/// Who asks for a certificate is whoever creates the request.
+/// Sets the requester of a certificate to the user of the request.
 fn requester(request: &mut Object, around: &Surroundings<'_>) {
     let Some(spec) = request.get_mut("spec").and_then(Value::as_object_mut) else { return };
     for key in ["username", "uid", "groups", "extra"] {
@@ -259,38 +261,6 @@ fn requester(request: &mut Object, around: &Surroundings<'_>) {
             Some(value) => spec.insert(key.to_owned(), value.clone()),
             None => spec.remove(key),
         };
-    }
-}
-
-/// What the allocators of addresses and ports would choose, for a cluster of IPv4.
-fn service(service: &mut Object) {
-    let Some(spec) = service.get_mut("spec").and_then(Value::as_object_mut) else { return };
-    let kind = spec.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
-    if kind == "ExternalName" {
-        return;
-    }
-    let ip = spec.entry("clusterIP").or_insert_with(|| json!(INVENTED_CLUSTER_IP)).clone();
-    spec.entry("clusterIPs").or_insert_with(|| json!([ip]));
-    let headless_without_pods =
-        ip == "None" && spec.get("selector").and_then(Value::as_object).is_none_or(Map::is_empty);
-    let policy = if headless_without_pods { "RequireDualStack" } else { "SingleStack" };
-    spec.entry("ipFamilyPolicy").or_insert_with(|| json!(policy));
-    let families = if headless_without_pods { json!(["IPv4", "IPv6"]) } else { json!(["IPv4"]) };
-    spec.entry("ipFamilies").or_insert(families);
-    let ports = matches!(kind.as_str(), "NodePort" | "LoadBalancer")
-        && spec.get("allocateLoadBalancerNodePorts") != Some(&json!(false));
-    if ports {
-        let list = spec.get_mut("ports").and_then(Value::as_array_mut);
-        for (i, port) in list.into_iter().flatten().enumerate() {
-            if port["nodePort"].is_null() {
-                *port.at_mut(&["nodePort"]) = json!(INVENTED_NODE_PORT + i);
-            }
-        }
-    }
-    let checked = kind == "LoadBalancer" && spec.get("externalTrafficPolicy") == Some(&json!("Local"));
-    if checked {
-        let count = spec.get("ports").and_then(Value::as_array).map_or(0, Vec::len);
-        spec.entry("healthCheckNodePort").or_insert_with(|| json!(INVENTED_NODE_PORT + count));
     }
 }
 

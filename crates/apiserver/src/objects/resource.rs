@@ -15,7 +15,7 @@ pub struct Resource {
     pub plural: String,
     /// Are its objects in namespaces?
     pub namespaced: bool,
-    /// What can be done with it: `create`, `update`, `delete` ...
+    /// Its verbs: `create`, `update`, `delete` ...
     pub verbs: Vec<String>,
     /// Whether it is served by default, without `--runtime-config`. Built-in versions that are not stable are not.
     pub by_default: bool,
@@ -37,12 +37,12 @@ pub struct Subresource {
     pub version: String,
     /// The kind: `Eviction`. For connections (`exec`) the kind of their options.
     pub kind: String,
-    /// What can be done with it.
+    /// Its verbs.
     pub verbs: Vec<String>,
     pub(super) source: Source,
 }
 
-/// What a kind's objects are made of.
+/// The source of the fields of a kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Source {
     /// A struct of Go.
@@ -111,6 +111,6 @@ pub(super) fn api_version(group: &str, version: &str) -> String {
 pub struct Unserved {
     /// The name of the definition.
     pub name: String,
-    /// The mistake, with its place.
+    /// The error, with its place.
     pub problem: String,
 }

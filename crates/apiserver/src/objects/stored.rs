@@ -1,7 +1,7 @@
 //! Objects as the API server stores them: those that an update finds, and those that are deleted.
 //!
 //! A client that creates an object cannot set its status, its `uid` or its deletion time: [`super::receive`] strips
-//! them. From stored objects nothing is stripped. There are two types, so that nobody confuses the two.
+//! them. Nothing is stripped from stored objects. The separate type prevents confusion of the two.
 
 use std::ops::Deref;
 

@@ -1,4 +1,4 @@
-//! What the strategies of creation and of updates share (`pkg/registry/*/*/strategy.go`).
+//! The common parts of the strategies of creation and of updates (`pkg/registry/*/*/strategy.go`).
 
 use palisade_cel::Minor;
 use serde_json::{Map, Value, json};

@@ -33,7 +33,7 @@ pub(super) struct BuiltinResource {
     /// The name of its struct; empty where kube-apiserver's schemes do not have it.
     #[serde(default, rename = "type")]
     pub go_type: String,
-    /// What is warned of whoever uses it; empty if it is not deprecated.
+    /// The warning for clients that use it; empty if it is not deprecated.
     #[serde(default)]
     pub deprecated: String,
     #[serde(default)]
@@ -58,9 +58,9 @@ pub(super) struct BuiltinSubresource {
 pub(super) enum Type {
     /// A struct, by its name: `core/v1.Pod`.
     Struct(Arc<str>),
-    /// What has a form of its own in JSON, by its name: `resource.Quantity`.
+    /// A type with a custom form in JSON, by its name: `resource.Quantity`.
     Own(Own),
-    /// A type with a name that is none of these: `core/v1.PullPolicy`.
+    /// Another type that has a name: `core/v1.PullPolicy`.
     Named(Arc<str>, Box<Type>),
     Pointer(Box<Type>),
     List(Box<Type>),
@@ -191,8 +191,9 @@ impl Struct {
 }
 
 /// All of a minor.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Table {
+    pub minor: Minor,
     pub resources: Vec<BuiltinResource>,
     structs: BTreeMap<String, Struct>,
 }
@@ -211,7 +212,13 @@ impl Table {
         let index = minor.index();
         let packed = PACKED[index];
         // An empty table has no kinds, which a test excludes.
-        TABLES[index].get_or_init(|| Arc::new(Self::read(minor, packed).unwrap_or_default())).clone()
+        let read = || Self::read(minor, packed).unwrap_or_else(|_| Self::empty(minor));
+        TABLES[index].get_or_init(|| Arc::new(read())).clone()
+    }
+
+    /// A table without types, for objects whose fields only a schema describes.
+    pub(super) fn empty(minor: Minor) -> Self {
+        Self { minor, resources: Vec::new(), structs: BTreeMap::new() }
     }
 
     fn read(minor: Minor, packed: &[u8]) -> io::Result<Self> {
@@ -227,7 +234,7 @@ impl Table {
             }
             structs.insert(name.clone(), of);
         }
-        Ok(Self { resources: extract.resources, structs })
+        Ok(Self { minor, resources: extract.resources, structs })
     }
 
     pub(super) fn get(&self, name: &str) -> Option<&Struct> {

@@ -7,15 +7,14 @@ use serde_json::{Map, Value, json};
 
 use super::{
     equal::Same,
-    pods,
+    pods, service,
     strategy::{claim, clean_secrets, is_generated, metadata},
     table::Table,
 };
-use crate::validation::{list, text};
 
 type Object = Map<String, Value>;
 
-/// What a status subresource leaves of the metadata that a client sends: `ResetObjectMetaForStatus`.
+/// The metadata that a status subresource resets to the stored values: `ResetObjectMetaForStatus`.
 const RESET: &[&str] = &["deletionTimestamp", "selfLink", "labels", "annotations", "finalizers", "ownerReferences"];
 
 /// Kinds whose status subresource resets all of [`RESET`].
@@ -102,51 +101,18 @@ fn status(kind: &str, object: &mut Object, old: &Object) {
     }
 }
 
-/// What the strategies change in what the client wants.
+/// Applies the changes of the strategies to the object that the client sends.
 fn content(minor: Minor, name: &str, object: &mut Object, old: &Object) {
     match name {
         "core/v1.PersistentVolumeClaim" => claim(minor, object),
         "core/v1.ServiceAccount" => clean_secrets(object),
-        "core/v1.Service" => service(object, old),
+        "core/v1.Service" => service::update(object, old),
         "core/v1.Namespace" => {
             let finalizers = old.get("spec").map(|spec| spec["finalizers"].clone()).unwrap_or_default();
             *object.at_mut(&["spec", "finalizers"]) = finalizers;
         }
         "certificates/v1.CertificateSigningRequest" => replace(object, old, &["spec"]),
         _ => {}
-    }
-}
-
-/// What was allocated for the old object stays with a new one that does not say it (`patchAllocatedValues` in
-/// `pkg/registry/core/service/storage`). A change of the type has no verdict.
-fn service(service: &mut Object, old: &Object) {
-    let (Some(before), Some(spec)) = (old.get("spec"), service.get_mut("spec")) else { return };
-    if before["type"] != spec["type"] || spec["type"] == "ExternalName" {
-        return;
-    }
-    let keep = |spec: &mut Value, key: &str| {
-        if spec[key].is_null() && !before[key].is_null() {
-            *spec.at_mut(&[key]) = before[key].clone();
-        }
-    };
-    for key in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "healthCheckNodePort"] {
-        keep(spec, key);
-    }
-    let number = |port: &Value| port["nodePort"].as_i64().unwrap_or(0);
-    let now: Vec<i64> = list(spec, "ports").iter().map(number).collect();
-    let taken = |port: i64| now.contains(&port);
-    for port in spec.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten() {
-        if number(port) == 0
-            && let Some(known) = list(before, "ports").iter().find(|one| text(one, "name") == text(port, "name"))
-            && number(known) != 0
-            && !taken(number(known))
-        {
-            *port.at_mut(&["nodePort"]) = known["nodePort"].clone();
-        }
-    }
-    // Reading what is absent leaves a null.
-    if let Some(spec) = spec.as_object_mut() {
-        spec.retain(|_, value| !value.is_null());
     }
 }
 
@@ -201,7 +167,7 @@ pub(super) fn custom(object: &mut Object, old: &Object, subresource: &str, has_s
     if has_status {
         replace(object, old, &["status"]);
     }
-    let table = Table::default();
+    let table = Table::empty(Minor::DEFAULT);
     let same = Same::of(&table, None);
     let more = !same.but(&["metadata"], &Value::Object(object.clone()), &Value::Object(old.clone()));
     keep_metadata(object, old, more);

@@ -1,18 +1,18 @@
-//! Mistakes of fields, in the words of `k8s.io/apimachinery/pkg/util/validation/field`.
+//! Errors of fields, in the words of `k8s.io/apimachinery/pkg/util/validation/field`.
 
 use std::{collections::BTreeSet, fmt::Write as _};
 
-use palisade_cel::Minor;
+use palisade_cel::{Minor, float_digits, float_text};
 use serde_json::Value as Json;
 
 /// Placeholder in texts for parts that the API server shows and that are unknown here: how two specifications differ,
 /// or a value in the API server's own form.
 pub const NOT_SHOWN: &str = "(not shown offline)";
 
-/// What is wrong with a value that is not what it was.
+/// The error in a value that is not what it was.
 pub(crate) const IMMUTABLE: &str = "field is immutable";
 
-/// What is wrong with a field.
+/// The error in a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ErrorType {
     /// Nothing is there, and something must be.
@@ -33,7 +33,7 @@ pub enum ErrorType {
     NotFound,
     /// A value of the wrong type.
     TypeInvalid,
-    /// A mistake that is not in a field.
+    /// An error that is not in a field.
     Internal,
 }
 
@@ -69,10 +69,10 @@ impl ErrorType {
     }
 }
 
-/// One mistake.
+/// One error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
-    /// What is wrong.
+    /// The message.
     pub error_type: ErrorType,
     /// The path of the field, as `spec.validations[0].expression`.
     pub field: String,
@@ -91,7 +91,7 @@ impl Error {
         Self { error_type, field: field.into(), body, help: None }
     }
 
-    /// The same mistake with advice.
+    /// The same error with advice.
     #[must_use]
     pub fn with_help(self, help: Option<String>) -> Self {
         Self { help, ..self }
@@ -122,10 +122,21 @@ impl Error {
         Self::new(ErrorType::Duplicate, field, Some(shown), "")
     }
 
-    /// The same mistake as one of a value of the wrong type.
+    /// The same error as one of a value of the wrong type.
     #[must_use]
     pub fn of_type(self) -> Self {
         Self { error_type: ErrorType::TypeInvalid, ..self }
+    }
+
+    /// An error of a value that has no type in Go but that of its JSON: a text is quoted, and not escaped as JSON.
+    pub(crate) fn untyped(
+        minor: Minor,
+        error_type: ErrorType,
+        field: impl Into<String>,
+        value: &Json,
+        detail: &str,
+    ) -> Self {
+        Self::new(error_type, field, Some(&untyped(minor, value)), detail)
     }
 
     /// Something of the wrong form that is not shown.
@@ -199,7 +210,7 @@ impl Error {
     }
 }
 
-/// All mistakes as one text (`k8s.io/apimachinery/pkg/util/errors.Aggregate`).
+/// All errors as one text (`k8s.io/apimachinery/pkg/util/errors.Aggregate`).
 pub fn aggregate(errors: &[Error]) -> String {
     let mut seen = BTreeSet::new();
     let texts: Vec<_> = errors
@@ -240,36 +251,65 @@ pub fn quote(text: &str) -> String {
 
 /// Whether Go prints a character as it is (`unicode.IsPrint`); Rust escapes the same ones in debug output, but for
 /// combining marks at the start of a text.
-fn is_printed(c: char) -> bool {
+pub(crate) fn is_printed(c: char) -> bool {
     let mut shown = String::from("a");
     shown.push(c);
     shown.escape_debug().count() == 2 && !(c.is_whitespace() && c != ' ')
 }
 
 /// A value as Go writes JSON: without spaces, and with escapes for what HTML would obey.
-fn go_json(value: &Json) -> String {
-    html_escaped(&value.to_string())
+pub(crate) fn go_json(value: &Json) -> String {
+    match value {
+        Json::Number(number) if !number.is_i64() => number.as_f64().map_or_else(|| number.to_string(), float_json),
+        Json::Array(elements) => format!("[{}]", elements.iter().map(go_json).collect::<Vec<_>>().join(",")),
+        Json::Object(fields) => {
+            let field = |(key, value)| format!("{}:{}", html_escaped(&Json::from(key).to_string()), go_json(value));
+            let fields = fields.iter().map(|(key, value): (&String, &Json)| field((key.as_str(), value)));
+            format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
+        }
+        other => html_escaped(&other.to_string()),
+    }
+}
+
+/// A double as Go writes it in JSON: without an exponent in a wide range, and else with one of few digits.
+fn float_json(value: f64) -> String {
+    if value == 0.0 || (1e-6..1e21).contains(&value.abs()) {
+        return float_digits(value);
+    }
+    float_text(value).replace("e-0", "e-")
+}
+
+/// A value of no type but that of its JSON, as the API server shows it.
+fn untyped(minor: Minor, value: &Json) -> String {
+    match value {
+        Json::String(text) => quote(text),
+        Json::Number(number) if !number.is_i64() => number.as_f64().map_or_else(|| number.to_string(), float_text),
+        other if minor < Minor::V1_34 => go_syntax_of_any(other, "\"null\"", true),
+        other => go_json(other),
+    }
 }
 
 /// A value as the API server shows it: as JSON, until 1.33 in the syntax of Go.
 pub(crate) fn shown(minor: Minor, value: &Json) -> String {
-    if minor >= Minor::V1_34 { go_json(value) } else { go_syntax_of_any(value, "\"null\"") }
+    if minor >= Minor::V1_34 { go_json(value) } else { go_syntax_of_any(value, "\"null\"", false) }
 }
 
-/// A value of whatever types in the syntax of Go, with another text for a null that is in nothing.
-fn go_syntax_of_any(value: &Json, null: &str) -> String {
-    let inner = |value| go_syntax_of_any(value, "interface {}(nil)");
+/// A value of whatever types in the syntax of Go, with another text for a null that is in nothing. Lists of texts have a
+/// type of their own, unless they are untyped.
+fn go_syntax_of_any(value: &Json, null: &str, untyped: bool) -> String {
+    let inner = |value| go_syntax_of_any(value, "interface {}(nil)", untyped);
     match value {
         Json::Null => null.to_owned(),
         Json::String(text) => quote(text),
         Json::Array(elements) => {
-            let of = if elements.iter().all(Json::is_string) { "string" } else { "interface {}" };
+            let of = if !untyped && elements.iter().all(Json::is_string) { "string" } else { "interface {}" };
             format!("[]{of}{{{}}}", elements.iter().map(inner).collect::<Vec<_>>().join(", "))
         }
         Json::Object(fields) => {
             let fields = fields.iter().map(|(key, value)| format!("{}:{}", quote(key), inner(value)));
             format!("map[string]interface {{}}{{{}}}", fields.collect::<Vec<_>>().join(", "))
         }
+        Json::Number(number) if !number.is_i64() => number.as_f64().map_or_else(|| number.to_string(), float_text),
         other => other.to_string(),
     }
 }

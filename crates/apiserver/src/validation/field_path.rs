@@ -37,6 +37,45 @@ pub(crate) fn field_path(path: &str, schema: &Json) -> Option<String> {
     Some(out)
 }
 
+/// The field of a schema by whose value objects can be selected, and its path, or the error in the path.
+pub(crate) fn selectable_field<'s>(path: &str, schema: &'s Json) -> Result<(String, &'s Json), String> {
+    let (mut out, mut schema) = (String::new(), schema);
+    let mut rest = path;
+    while let Some(mark) = token(&mut rest) {
+        match mark {
+            "." => {}
+            "[" => return Err("array notation is not allowed".to_owned()),
+            other => return Err(format!("expected [ or . but got: {other}")),
+        }
+        let name = token(&mut rest).ok_or("unexpected end of JSON path")?;
+        let properties = schema.get("properties").and_then(Json::as_object).filter(|of| !of.is_empty());
+        let found = if let Some(properties) = properties {
+            if !out.is_empty() {
+                out.push('.');
+            }
+            out.push_str(name);
+            properties.get(name)
+        } else {
+            out.extend(["[", name, "]"]);
+            schema.get("additionalProperties").filter(|values| values.is_object())
+        };
+        schema = found.ok_or("does not refer to a valid field")?;
+    }
+    Ok((out, schema))
+}
+
+/// Takes the first part of a path: a delimiter, a text in single quotes, or what is before the next delimiter.
+fn token<'p>(rest: &mut &'p str) -> Option<&'p str> {
+    let text = *rest;
+    let end = match text.chars().next()? {
+        '.' | '[' | ']' => 1,
+        '\'' => closing_quote(&text[1..]).map_or(text.len(), |at| at + 2),
+        _ => text.find(['.', '[', ']']).unwrap_or(text.len()),
+    };
+    *rest = &text[end..];
+    Some(&text[..end])
+}
+
 /// Where a text in single quotes ends.
 fn closing_quote(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();

@@ -3,7 +3,7 @@
 use palisade_cel::Minor;
 use serde_json::Value as Json;
 
-use super::{Checking, FieldError as Error, IMMUTABLE, NOT_SHOWN, list, names, part, quote, shown, text};
+use super::{Checking, FieldError as Error, IMMUTABLE, NOT_SHOWN, html_escaped, list, names, part, quote, shown, text};
 
 /// The most bytes of all annotations together.
 const MAX_ANNOTATIONS: usize = 256 << 10;
@@ -18,7 +18,7 @@ pub(crate) fn name(object: &Json) -> String {
     }
 }
 
-/// Checks `metadata` of an object that is created or updated; `form` returns the mistakes in a name.
+/// Checks `metadata` of an object that is created or updated; `form` returns the errors in a name.
 pub(crate) fn check(checking: &mut Checking<'_>, object: &Json, form: impl Fn(&str) -> Vec<String>) {
     let empty = Json::Null;
     let metadata = object.get("metadata").unwrap_or(&empty);
@@ -43,33 +43,75 @@ pub(crate) fn check(checking: &mut Checking<'_>, object: &Json, form: impl Fn(&s
         let wrong = wrong.iter().map(|wrong| Error::invalid("metadata.finalizers", finalizer, wrong));
         checking.errors.extend(wrong);
     }
+    let finalizers = list(metadata, "finalizers");
+    if ["orphan", "foregroundDeletion"].iter().all(|one| finalizers.iter().any(|found| found == one)) {
+        let value = shown(checking.minor, &metadata["finalizers"]);
+        let text = "finalizer orphan and foregroundDeletion cannot be both set";
+        checking.errors.push(Error::invalid_shown("metadata.finalizers", &value, text));
+    }
 }
 
 fn owners(checking: &mut Checking<'_>, metadata: &Json) {
-    for (index, owner) in list(metadata, "ownerReferences").iter().enumerate() {
-        let field = "metadata.ownerReferences";
-        let version = text(owner, "apiVersion");
-        let no_version = version.rsplit('/').next().unwrap_or_default().is_empty();
-        let missing = ["kind", "name", "uid"].into_iter().filter(|key| text(owner, key).is_empty());
-        let text = "must not be empty";
-        if checking.minor >= Minor::V1_37 {
-            let field = format!("{field}[{index}]");
-            if version.is_empty() {
-                checking.errors.push(Error::required(format!("{field}.apiVersion"), text));
-            } else if no_version || version.matches('/').count() > 1 {
-                let text = "must be <group>/<version> or <version>";
-                checking.errors.push(Error::invalid(format!("{field}.apiVersion"), version, text));
-            }
-            checking.errors.extend(missing.map(|key| Error::required(format!("{field}.{key}"), text)));
+    let owners = list(metadata, "ownerReferences");
+    let mut controller: Option<String> = None;
+    for (index, owner) in owners.iter().enumerate() {
+        one_owner(checking, index, owner);
+        if owner["controller"] != true {
             continue;
         }
+        let name = format!("{}/{}", text(owner, "kind"), text(owner, "name"));
+        match &controller {
+            None => controller = Some(name),
+            Some(first) => {
+                let text = format!(
+                    "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {name}"
+                );
+                let shown: Vec<_> = owners.iter().map(shown_owner).collect();
+                let shown = format!("[{}]", shown.join(","));
+                let value = if checking.minor >= Minor::V1_34 { shown.as_str() } else { NOT_SHOWN };
+                checking.errors.push(Error::invalid_shown("metadata.ownerReferences", value, &text));
+            }
+        }
+    }
+}
+
+/// An owner as Go writes it in JSON: the fields in the order of the struct.
+fn shown_owner(owner: &Json) -> String {
+    let required = ["apiVersion", "kind", "name", "uid"].map(|key| (key, Json::from(text(owner, key))));
+    let optional = ["controller", "blockOwnerDeletion"].map(|key| (key, owner[key].clone()));
+    let fields = required.into_iter().chain(optional.into_iter().filter(|(_, value)| !value.is_null()));
+    let fields: Vec<_> = fields.map(|(key, value)| format!("\"{key}\":{value}")).collect();
+    html_escaped(&format!("{{{}}}", fields.join(",")))
+}
+
+fn one_owner(checking: &mut Checking<'_>, index: usize, owner: &Json) {
+    let field = "metadata.ownerReferences";
+    let version = text(owner, "apiVersion");
+    let no_version = version.rsplit('/').next().unwrap_or_default().is_empty();
+    let missing = ["kind", "name", "uid"].into_iter().filter(|key| text(owner, key).is_empty());
+    let empty = "must not be empty";
+    if checking.minor >= Minor::V1_37 {
+        let field = format!("{field}[{index}]");
+        if version.is_empty() {
+            checking.errors.push(Error::required(format!("{field}.apiVersion"), empty));
+        } else if no_version || version.matches('/').count() > 1 {
+            let text = "must be <group>/<version> or <version>";
+            checking.errors.push(Error::invalid(format!("{field}.apiVersion"), version, text));
+        }
+        checking.errors.extend(missing.map(|key| Error::required(format!("{field}.{key}"), empty)));
+    } else {
         if no_version {
             checking.errors.push(Error::invalid(format!("{field}.apiVersion"), version, "version must not be empty"));
         }
         for key in missing {
-            let text = if checking.minor < Minor::V1_34 { format!("{key} {text}") } else { text.to_owned() };
+            let text = if checking.minor < Minor::V1_34 { format!("{key} {empty}") } else { empty.to_owned() };
             checking.errors.push(Error::invalid(format!("{field}.{key}"), "", &text));
         }
+    }
+    // `BannedOwners`
+    if (version, text(owner, "kind")) == ("v1", "Event") {
+        let value = if checking.minor >= Minor::V1_34 { shown_owner(owner) } else { NOT_SHOWN.to_owned() };
+        checking.errors.push(Error::invalid_shown(field, &value, "/v1, Kind=Event is disallowed from being an owner"));
     }
 }
 
@@ -93,7 +135,8 @@ pub(crate) fn update(checking: &mut Checking<'_>, old: &Json, object: &Json) {
     }
     for key in ["name", "namespace", "uid"] {
         let (now, before) = (text(now, key), text(before, key));
-        if now != before && !(key == "uid" && before.is_empty()) {
+        // An update that does not say the uid means the one that there is (`rest.BeforeUpdate`).
+        if now != before && !(key == "uid" && (before.is_empty() || now.is_empty())) {
             checking.errors.push(Error::invalid(format!("metadata.{key}"), now, IMMUTABLE));
         }
     }

@@ -1,4 +1,4 @@
-//! What all validation of objects has in common: mistakes in the words of the API server, the checks of names and of
+//! The common parts of all validation of objects: errors in the words of the API server, the checks of names and of
 //! metadata, and the rules of schemas.
 
 mod field;
@@ -6,13 +6,15 @@ mod field_path;
 pub(crate) mod meta;
 pub(crate) mod names;
 pub(crate) mod rule;
+mod schemas;
 
 use palisade_cel::Minor;
 use serde_json::Value as Json;
 
 pub use field::{Error as FieldError, ErrorType, NOT_SHOWN, aggregate, quote};
-pub(crate) use field::{IMMUTABLE, html_escaped, shown};
-pub(crate) use field_path::field_path;
+pub(crate) use field::{IMMUTABLE, go_json, html_escaped, is_printed, shown};
+pub(crate) use field_path::{field_path, selectable_field};
+pub(crate) use schemas::any_schema;
 
 /// The checks of an object, and their findings.
 pub(crate) struct Checking<'a> {

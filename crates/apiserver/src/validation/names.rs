@@ -1,4 +1,4 @@
-//! The forms of names (`k8s.io/apimachinery/pkg/api/validate/content`). Each function returns the mistakes in one.
+//! The forms of names (`k8s.io/apimachinery/pkg/api/validate/content`). Each function returns the errors in one.
 
 use palisade_cel::Minor;
 

@@ -21,15 +21,15 @@ pub(crate) struct Compiled {
     pub(crate) program: Program,
     /// Whether it reads `oldSelf`: then it is evaluated only if there is such a value.
     pub(crate) uses_old_self: bool,
-    /// What it may cost.
+    /// Its estimated maximum cost.
     pub(crate) cost: u64,
 }
 
 /// Why there is no program.
 pub(crate) enum Failure {
-    /// What the API server says.
+    /// The API server's text.
     Refused(String),
-    /// It is not known what the API server says, and why.
+    /// The API server's text is unknown, for this reason.
     Unsupported(String),
 }
 

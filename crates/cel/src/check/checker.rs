@@ -24,7 +24,7 @@ pub(super) struct Checker<'e> {
     positions: Vec<Position>,
     types: Vec<Type>,
     references: Vec<Option<Reference>>,
-    /// What macros bind, the innermost last.
+    /// The variables of macros, the innermost last.
     locals: Vec<(Arc<str>, Type)>,
     issues: Vec<Issue>,
 }
@@ -158,7 +158,7 @@ impl<'e> Checker<'e> {
         }
     }
 
-    /// What a simple or qualified name means here.
+    /// The meaning of a simple or qualified name in this scope.
     pub fn lookup(&self, name: &str) -> Option<Lookup> {
         let absolute = name.strip_prefix('.');
         let plain = absolute.unwrap_or(name);
@@ -178,7 +178,7 @@ impl<'e> Checker<'e> {
         }
     }
 
-    /// What a name means before a brace.
+    /// The meaning of a name before a brace.
     pub fn lookup_message(&self, name: &str) -> Option<Lookup> {
         if self.environment.locals_shadow() {
             return self.environment.lookup_message(name.strip_prefix('.').unwrap_or(name));

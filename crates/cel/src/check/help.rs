@@ -1,4 +1,4 @@
-//! Advice for an author about a mistake. cel-go gives none.
+//! Advice for an author about an error. cel-go gives none.
 
 use crate::{
     environment::{Environment, Fields},
@@ -138,6 +138,11 @@ pub(super) fn field(field: &str, of: &str, fields: &Fields, environment: &Enviro
     }
     let mut others: Vec<&str> =
         environment.structs().filter(|(_, fields)| fields.contains_key(field)).map(|(name, _)| name).collect();
+    // Those of the same kind, if there are any: of a pod nobody means a namespace.
+    let root = of.split('.').next().unwrap_or(of);
+    if others.iter().any(|name| name.split('.').next() == Some(root)) {
+        others.retain(|name| name.split('.').next() == Some(root));
+    }
     others.sort_by_key(|name| (name.matches('.').count(), *name));
     match others.as_slice() {
         [] => None,

@@ -1,6 +1,6 @@
 //! The type checker: cel-go's (`checker/`), with its validators of syntax trees (`cel/validator.go`).
 //!
-//! It finds every mistake that kube-apiserver finds before it evaluates, with cel-go's texts and places. In addition it
+//! It finds every error that kube-apiserver finds before it evaluates, with cel-go's texts and places. In addition it
 //! gives advice.
 
 mod aggregate;
@@ -21,7 +21,7 @@ use crate::{
     value::{JSON_PATCH, OBJECT},
 };
 
-/// What a name or a call in an expression means.
+/// The meaning of a name or a call in an expression.
 #[derive(Clone, Debug)]
 pub enum Reference {
     /// A variable, by its full name: of the environment, or bound by a macro. Also a type that only the checker knows,
@@ -43,7 +43,7 @@ pub struct Checked {
     pub ast: Ast,
     /// The type of each node, by its number. Numbers that no node has are of the error type.
     pub types: Vec<Type>,
-    /// What identifiers, calls and message literals refer to, by the number of the node.
+    /// The references of identifiers, calls and message literals, by the number of the node.
     pub references: Vec<Option<Reference>>,
 }
 
@@ -58,13 +58,13 @@ impl Checked {
         self.types.get(id.index()).unwrap_or(&Type::Error)
     }
 
-    /// What a node refers to.
+    /// The reference of a node.
     pub fn reference(&self, id: NodeId) -> Option<&Reference> {
         self.references.get(id.index()).and_then(Option::as_ref)
     }
 }
 
-/// What an expression must evaluate to where it is used.
+/// The required result type of an expression, by its use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ResultType {
     /// Anything: a variable of a policy.
@@ -82,7 +82,7 @@ pub enum ResultType {
 }
 
 impl ResultType {
-    /// The API server's mistake if an expression has another type. A dynamic type counts as another one.
+    /// The API server's error if an expression has another type. A dynamic type counts as another one.
     pub fn refuses(self, output: &Type) -> Option<Issue> {
         let (fits, expected, help) = match self {
             Self::Any => return None,
@@ -112,7 +112,7 @@ fn is_struct(of: &Type, name: &str) -> bool {
 /// Checks a parsed expression.
 ///
 /// # Errors
-/// The mistakes in it, by position.
+/// The errors in it, by position.
 pub fn check(ast: Ast, environment: &Environment) -> Result<Checked, Vec<Issue>> {
     let checked = checker::Checker::new(&ast, environment).run(ast).map_err(arrange)?;
     let issues = validate::validate(&checked);

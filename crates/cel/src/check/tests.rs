@@ -1,4 +1,4 @@
-//! Types, mistakes and help.
+//! Types, errors and help.
 
 use super::*;
 use crate::Minor;
@@ -9,7 +9,7 @@ fn environment(minor: Minor, mode: Mode) -> Environment {
     Environment::kubernetes(minor, mode).with_admission(&admission)
 }
 
-/// The type of an expression, or its first mistake.
+/// The type of an expression, or its first error.
 fn judge(environment: &Environment, source: &str) -> String {
     match environment.check(source) {
         Ok(checked) => checked.output_type().to_string(),

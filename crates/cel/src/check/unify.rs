@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use crate::types::Type;
 
-/// What the type variables of an inference stand for.
+/// The types bound to the type variables of an inference.
 #[derive(Debug, Default)]
 pub(super) struct Mapping {
     bindings: Vec<Option<Type>>,
-    /// What was bound before, to take an attempt back.
+    /// The previous bindings, to undo an attempt.
     log: Vec<(u32, Option<Type>)>,
 }
 
@@ -64,7 +64,7 @@ impl Mapping {
         }
     }
 
-    /// Whether `other` may be what the variable stands for (cel-go `isValidTypeSubstitution`).
+    /// Whether the variable can be bound to `other` (cel-go `isValidTypeSubstitution`).
     fn substitutes(&mut self, other: &Type, variable: &Type, number: u32) -> Fit {
         if other == variable {
             return Fit::Yes;
@@ -104,7 +104,7 @@ impl Mapping {
         }
     }
 
-    /// The type with each variable replaced by the type that it stands for; free variables become dyn if `close`.
+    /// The type with each variable replaced by its bound type; free variables become dyn if `close`.
     pub fn substitute(&self, of: &Type, close: bool) -> Type {
         if !has_variables(of) {
             return of.clone();
@@ -126,10 +126,10 @@ impl Mapping {
     }
 }
 
-/// Whether a type may be what a variable stands for.
+/// Whether a variable can be bound to a type.
 enum Fit {
     Yes,
-    /// No: it stands for something else.
+    /// No: it is bound to a different type.
     Bound,
     /// No: it is part of that type.
     Occurs,
@@ -144,7 +144,7 @@ fn has_variables(of: &Type) -> bool {
     }
 }
 
-/// What null may stand for (cel-go `isLegacyNullable`).
+/// Whether null is assignable to the type (cel-go `isLegacyNullable`).
 fn nullable(of: &Type) -> bool {
     !of.is_missing()
         && matches!(

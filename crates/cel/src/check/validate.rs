@@ -14,7 +14,7 @@ use crate::{
     types::Type,
 };
 
-/// What the validators say.
+/// The issues that the validators find.
 pub(super) fn validate(checked: &Checked) -> Vec<Issue> {
     let mut validator = Validator { checked, issues: Vec::new(), in_format: 0 };
     validator.visit(&checked.ast.root);
@@ -168,7 +168,7 @@ impl Validator<'_> {
         }
     }
 
-    /// What of an argument a clause cannot write, and its type.
+    /// The first part of an argument that a clause cannot format, and the type of this part.
     fn misfit(&self, arg: &Node, clause: Clause) -> Option<(NodeId, String)> {
         let of = self.checked.type_of(arg.id);
         let name = of.erased();

@@ -19,7 +19,7 @@ const MAP: Range = Range::fixed(30);
 const STRUCT: Range = Range::fixed(40);
 /// Of a variable, of a field, and of a call that costs no more than that.
 const ONE: Range = Range::fixed(1);
-/// What encloses nothing yet.
+/// The empty range, the start of a union of ranges.
 const NOTHING: Range = Range { min: u64::MAX, max: 0 };
 
 pub(super) struct Coster<'c> {
@@ -30,7 +30,7 @@ pub(super) struct Coster<'c> {
     paths: Vec<Option<Path>>,
     known: Vec<Option<Range>>,
     entries: Vec<Option<Entries>>,
-    /// What comprehensions bind, the innermost last.
+    /// The variables of comprehensions, the innermost last.
     locals: Vec<(Arc<str>, Local)>,
 }
 
@@ -49,7 +49,7 @@ struct Local {
     entries: Option<Entries>,
 }
 
-/// Which part of what is iterated a variable stands for.
+/// The part of an iterated value that a variable is bound to.
 #[derive(Clone, Copy)]
 enum Part {
     Key,
@@ -172,7 +172,7 @@ impl<'c> Coster<'c> {
         sum.plus(cost)
     }
 
-    /// What one overload costs, with its arguments and without its receiver.
+    /// The estimate for one overload, with the cost of its arguments and without the cost of its receiver.
     fn call_of(
         &mut self,
         node: &Node,
@@ -371,7 +371,7 @@ impl<'c> Coster<'c> {
     }
 }
 
-/// What `optMap` becomes: nothing is iterated, and a name is bound.
+/// Whether this is the expansion of `optMap`: it binds a name without iteration.
 fn is_bind(of: &Comprehension) -> bool {
     matches!(&of.range.expr, Expr::List { elements, .. } if elements.is_empty())
         && matches!(of.condition.expr, Expr::Literal(Literal::Bool(false)))

@@ -12,9 +12,9 @@ mod coster;
 pub use crate::functions::estimate::{Call, CallEstimate, Range, Sizes, UnknownSizes};
 use crate::{Minor, check::Checked};
 
-/// What an expression may cost, in the units of the API server's limits.
+/// The range of an expression's cost, in the units of the API server's limits.
 ///
-/// `minor` is the server's.
+/// `minor` is the server's minor version.
 pub fn estimate(checked: &Checked, minor: Minor, sizes: &dyn Sizes) -> Range {
     coster::Coster::new(checked, minor, sizes).cost(&checked.ast.root)
 }

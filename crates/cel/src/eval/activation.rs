@@ -5,8 +5,8 @@ use std::cell::{Cell, RefCell};
 use super::{Error, Evaluation, Program};
 use crate::value::{Map, Str, Value};
 
-/// What the variables of an expression are bound to while it is evaluated, and the policy's own `variables`, which are
-/// evaluated when they are first used (apiserver `pkg/admission/plugin/cel/composition.go`).
+/// The values of an expression's variables during an evaluation, and the policy's `variables`, which are evaluated at
+/// their first use (apiserver `pkg/admission/plugin/cel/composition.go`).
 ///
 /// One activation serves all expressions of a policy for one request: a variable is evaluated once.
 #[derive(Debug, Default)]

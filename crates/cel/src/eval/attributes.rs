@@ -43,7 +43,11 @@ impl<'a> Machine<'a, '_> {
     pub(super) fn resolve(&mut self, attribute: &'a Attribute) -> Outcome<'a> {
         let base = match &attribute.base {
             Base::Global(name) => {
-                self.activation.get(name).ok_or_else(|| Error::new(format!("no such attribute(s): {name}")))?
+                // A value that does not fit its schema is an error where it is read.
+                self.activation
+                    .get(name)
+                    .ok_or_else(|| Error::new(format!("no such attribute(s): {name}")))?
+                    .checked()?
             }
             Base::Local(slot) => self.local(*slot)?,
             Base::Relative(node) => self.eval(node)?,
@@ -112,7 +116,7 @@ impl<'a> Machine<'a, '_> {
         found
     }
 
-    /// What a list or map has at a key (cel-go `refQualify`).
+    /// The element of a list or the value of a map at a key (cel-go `refQualify`).
     pub(super) fn find(
         &mut self,
         value: &Value<'a>,
@@ -180,7 +184,7 @@ fn is_input(attribute: &Attribute) -> bool {
     }
 }
 
-/// Whether a value may be a key or index. What comes straight from the input has a type of Go.
+/// Checks that a value is a valid key or index. `native`: the value comes directly from the input and has a Go type.
 fn qualifier(key: &Value<'_>, native: bool) -> Result<(), Error> {
     let name = match key {
         Value::String(_) | Value::Int(_) | Value::Uint(_) | Value::Bool(_) | Value::Double(_) => return Ok(()),

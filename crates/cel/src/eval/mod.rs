@@ -32,7 +32,7 @@ pub struct Program {
     watches: Vec<Arc<Watch>>,
 }
 
-/// What came of an evaluation.
+/// The outcome of an evaluation.
 #[derive(Clone, Debug)]
 pub struct Evaluation<'a> {
     /// The value, or why there is none.
@@ -55,8 +55,8 @@ impl Program {
         &self.output
     }
 
-    /// What the parts of the expression came to in all evaluations so far: the whole first, then by position. Nothing
-    /// unless it was compiled in an environment that is [`watching`](Environment::watching).
+    /// The outcomes of the parts of the expression in all evaluations so far: the whole first, then by position. Empty
+    /// unless the program was compiled in an environment that is [`watching`](Environment::watching).
     pub fn watches(&self) -> &[Arc<Watch>] {
         &self.watches
     }

@@ -28,7 +28,7 @@ pub(super) enum Node {
     OrElse {
         sides: Box<[Node; 2]>,
         unwrap: bool,
-        /// Whether what is not an optional is refused, as from cel-go 0.29 on, or the result.
+        /// Whether what is not an optional is rejected, as from cel-go 0.29 on, or the result.
         strict: bool,
     },
     /// `x in [...]` of constants.
@@ -87,7 +87,7 @@ pub(super) struct Call {
     pub consumes: Option<usize>,
 }
 
-/// What is called.
+/// The function that a call evaluates.
 #[derive(Debug)]
 pub(super) enum Target {
     /// A function that looks at the types itself.

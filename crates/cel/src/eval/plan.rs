@@ -59,11 +59,11 @@ impl From<Error> for Failure {
 struct Planner<'p> {
     checked: &'p Checked,
     environment: &'p Environment,
-    /// What folds bind, with the slots, the innermost last.
+    /// The variables of folds, with their slots, the innermost last.
     locals: Vec<(Arc<str>, usize)>,
     /// How many slots are needed.
     slots: usize,
-    /// What is watched, if anything is.
+    /// The watched parts, if watching is enabled.
     watches: Option<Watches<'p>>,
 }
 
@@ -260,7 +260,7 @@ fn constant(literal: &Literal) -> Value<'static> {
     }
 }
 
-/// What can be selected from.
+/// The node as an attribute, to which qualifiers can be added.
 fn attribute(node: Node) -> Attribute {
     match node {
         Node::Attribute(attribute) | Node::Test(attribute) => *attribute,
@@ -304,7 +304,7 @@ fn membership(mut args: Vec<Node>) -> Result<Node, Vec<Node>> {
     Ok(Node::Member(Box::new(args.swap_remove(0)), Box::new(set)))
 }
 
-/// A constant regular expression is compiled once, and refused if it is none.
+/// A constant regular expression is compiled once, and rejected if it is none.
 fn regex(function: &str, args: &[Node]) -> Result<Option<(RegexFunction, Regex)>, Failure> {
     let function = match function {
         "matches" => RegexFunction::Matches,

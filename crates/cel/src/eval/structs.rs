@@ -99,8 +99,8 @@ pub(super) fn native<'a>(value: &Value<'a>) -> Value<'a> {
     }
 }
 
-/// The fields of an `Object` as a map; nothing if a field has a map with keys that are no texts. What is in a list or map
-/// within a list or map stays as it is (apiserver `convertField`).
+/// The fields of an `Object` as a map; `None` if a field has a map with keys that are not strings. Values in nested
+/// lists and maps are not converted (apiserver `convertField`).
 fn native_map<'a>(of: &Struct<'a>) -> Option<Value<'a>> {
     let mut fields = Entries::default();
     for (name, value) in of.fields() {

@@ -14,7 +14,7 @@ use crate::{
     value::{Error, Value},
 };
 
-/// What is watched.
+/// The kind of a watched part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WatchKind {
     /// The whole expression.
@@ -23,7 +23,7 @@ pub enum WatchKind {
     And,
     /// An operand of `||`, or what `exists` asks of each element. It decides if it is true.
     Or,
-    /// What stands before a `?`, and the filters of macros: which branch is taken.
+    /// The condition before a `?`, and the filters of macros: which branch is taken.
     Condition,
 }
 
@@ -39,7 +39,7 @@ pub struct Watch {
     seen: AtomicU8,
 }
 
-/// What a part came to at least once.
+/// The outcomes that a part had at least once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
     /// True, or a value that is not a bool.

@@ -1,4 +1,4 @@
-//! Which parts of an expression are watched.
+//! The watched parts of an expression.
 
 use std::sync::Arc;
 

@@ -51,7 +51,7 @@ enum Mode {
     Broken,
 }
 
-/// What is left to do.
+/// A remaining step of the printer.
 #[derive(Clone, Copy)]
 enum Task<'a> {
     Print(usize, Mode, &'a Doc),

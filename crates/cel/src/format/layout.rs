@@ -60,7 +60,7 @@ fn binary(function: &str) -> Option<(&'static str, Strength)> {
     })
 }
 
-/// What a call of an operator is, and its operands.
+/// The operator, strength and operands of a call of a binary operator.
 fn operation(node: &Node) -> Option<(&'static str, Strength, &Node, &Node)> {
     match &node.expr {
         Expr::Call { function, target: None, args } => match args.as_slice() {
@@ -271,7 +271,7 @@ fn separated(parts: Vec<Doc>) -> Vec<Doc> {
     out
 }
 
-/// What is not worth a line of its own.
+/// Whether a node is too short for a separate line.
 fn is_short(node: &Node) -> bool {
     match &node.expr {
         Expr::Literal(Literal::String(text)) => text.chars().count() < 24,

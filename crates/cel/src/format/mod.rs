@@ -18,13 +18,13 @@ pub const WIDTH: usize = 80;
 /// Formats an expression. Comments are lost.
 ///
 /// # Errors
-/// The mistakes in it, by position.
+/// The errors in it, by position.
 pub fn format(source: &str, syntax: Syntax) -> Result<String, Vec<Issue>> {
     let root = parse_unexpanded(source, syntax)?.root;
     Ok(print(&root, WIDTH, &[]).map_or_else(|| source.to_owned(), |printed| printed.text))
 }
 
-/// A text that stands in place of a name, as it is, on lines of its own between parentheses.
+/// A text that replaces a name unchanged, on separate lines between parentheses.
 #[derive(Clone, Copy, Debug)]
 pub struct Verbatim<'a> {
     /// The name.

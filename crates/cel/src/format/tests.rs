@@ -1,4 +1,4 @@
-//! What is printed is the same tree, and looks as it should.
+//! The printed expression has the same tree and the expected layout.
 
 use super::*;
 use crate::parse::parse;
@@ -156,7 +156,7 @@ fn syntax_errors_and_expanded_macros_are_not_formatted() {
     assert_eq!(print(&expanded, WIDTH, &[]), None);
 }
 
-/// Whatever other tests have that is well-formed.
+/// All valid expressions in the other tests.
 #[test]
 fn formatting_keeps_the_expressions_of_other_tests_equal() {
     let mut count = 0;

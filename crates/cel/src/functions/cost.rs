@@ -73,7 +73,7 @@ pub(super) const DISTINCT: Cost = Cost::List(0, self_comparison);
 /// Each key with each other.
 pub(super) const SORT_BY: Cost = Cost::List(1, self_comparison);
 
-/// What `==` and `!=` cost.
+/// The cost of `==` and `!=`.
 pub(crate) fn equality(left: &Value<'_>, right: &Value<'_>, negated: bool) -> u64 {
     match left {
         Value::Opaque(_) if !negated => 1,

@@ -85,7 +85,7 @@ pub type Eval = for<'a> fn(&mut [Value<'a>]) -> Result<Value<'a>, Error>;
 
 type Outcome<'a> = Result<Value<'a>, Error>;
 
-/// What a call costs when it is evaluated. Arguments or a result that failed are null here.
+/// The cost of a call at run time. Failed arguments and results are null here.
 #[derive(Clone, Copy, Debug)]
 pub enum Cost {
     /// Always the same.
@@ -156,10 +156,10 @@ pub struct Overload {
     pub from: u8,
     /// Whether arguments behind one that fails are not evaluated, as of all with more than two arguments.
     pub sequential: bool,
-    /// How it is evaluated, with arguments of these types; nothing if the function is [`Function`]`::dynamic`, or a part
-    /// of the language that the evaluator knows by itself.
+    /// The implementation for arguments of these types; `None` if the function is [`Function`]`::dynamic`, or a part of
+    /// the language that the evaluator implements directly.
     pub eval: Option<Eval>,
-    /// What a call costs where the checker is sure of this overload (cel-go `interpreter/runtimecost.go`, `ext`).
+    /// The cost of a call if the checker has selected this overload (cel-go `interpreter/runtimecost.go`, `ext`).
     pub cost: Option<Cost>,
 }
 
@@ -235,7 +235,7 @@ impl Decl {
     }
 }
 
-/// What is the same for all overloads of a function.
+/// The properties that all overloads of a function share.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Properties {
     pub dynamic: Option<Eval>,

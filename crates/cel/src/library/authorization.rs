@@ -1,25 +1,25 @@
-//! What an authorizer is asked and answers (apiserver `pkg/authorization/authorizer`).
+//! Requests to an authorizer and its decisions (apiserver `pkg/authorization/authorizer`).
 
 use std::{collections::BTreeMap, fmt};
 
 /// Answers authorization checks, as an API server's authorizer does.
 pub trait Authorizer: Send + Sync {
-    /// Whether the user may do it.
+    /// Whether the user is allowed to do it.
     fn authorize(&self, user: &User, attributes: &Attributes) -> Decision;
 }
 
-/// Who wants to do something.
+/// The user that requests an action.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct User {
     /// The name.
     pub name: String,
     /// The groups.
     pub groups: Vec<String>,
-    /// What the authenticator adds.
+    /// Extra attributes from the authenticator.
     pub extra: BTreeMap<String, Vec<String>>,
 }
 
-/// What is wanted: either a path or a resource.
+/// The requested action, on either a path or a resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Attributes {
     /// `get`, `create` and so on.
@@ -103,14 +103,14 @@ impl fmt::Display for Requirement {
     }
 }
 
-/// What an authorizer says.
+/// The answer of an authorizer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Decision {
-    /// Whether it is allowed. No opinion is not a permission.
+    /// Whether the request is allowed. "No opinion" counts as not allowed.
     pub allowed: bool,
-    /// Why.
+    /// The reason.
     pub reason: String,
-    /// What went wrong, if something did.
+    /// The error of the authorizer, if any.
     pub error: Option<String>,
 }
 

@@ -24,7 +24,7 @@ pub(super) fn shortest(value: f64) -> String {
 
 /// `string(double)`, Go's `%g`: the shortest digits that identify the number, with an exponent below 1e-4 and from 1e6
 /// on.
-pub(crate) fn to_string(value: f64) -> String {
+pub fn to_string(value: f64) -> String {
     if let Some(text) = special(value) {
         return text.to_owned();
     }
@@ -48,7 +48,7 @@ fn special(value: f64) -> Option<&'static str> {
 }
 
 /// Go's `FormatFloat(value, 'f', -1, 64)`: the shortest digits that identify the number, never with an exponent.
-pub(crate) fn to_fixed(value: f64) -> String {
+pub fn to_fixed(value: f64) -> String {
     if let Some(text) = special(value) {
         return text.to_owned();
     }
@@ -179,7 +179,7 @@ fn parse_decimal(text: &str) -> Option<f64> {
     (plain && text.starts_with(|c: char| c.is_ascii_digit() || c == '.')).then(|| text.parse().ok())?
 }
 
-/// Go's `underscoreOK`, for a number without its sign: an underscore stands between digits or after `0x`.
+/// Go's `underscoreOK`, for a number without its sign: an underscore must be between digits or after `0x`.
 fn underscores_separate_digits(text: &str) -> bool {
     let lower = text.to_ascii_lowercase();
     let prefix = ["0b", "0o", "0x"].into_iter().find(|prefix| lower.starts_with(prefix));

@@ -5,7 +5,7 @@
 use super::double::shortest;
 
 const SUPERSCRIPT: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
-/// What is printed if the number in the format is longer than x/text reads.
+/// The output if the number in the format has more digits than x/text reads.
 const NO_VERB: &str = "%!(NOVERB)";
 
 /// Whether x/text gives up on a width or precision: it stops at a digit after one million.
@@ -40,7 +40,7 @@ impl Digits {
     }
 }
 
-/// What is printed for numbers without digits.
+/// The output for values without digits.
 fn special(value: f64) -> Option<&'static str> {
     match value {
         value if value.is_nan() => Some("NaN"),

@@ -62,7 +62,7 @@ impl Format {
         }
     }
 
-    /// `format.validate(string)`: the mistakes; none if the text is valid.
+    /// `format.validate(string)`: the errors; none if the text is valid.
     pub(crate) fn validate(self, text: &str) -> Vec<String> {
         let one = |valid: bool, error: &str| if valid { Vec::new() } else { vec![error.to_owned()] };
         let bytes = text.as_bytes();
@@ -194,8 +194,14 @@ fn label_value(text: &str) -> Vec<String> {
     errors
 }
 
+/// A UUID of a version; the variant is that of RFC 4122, if it must be.
+pub(super) fn is_uuid_of(text: &[u8], version: u8, variant: bool) -> bool {
+    let digits: Vec<u8> = text.iter().copied().filter(|byte| *byte != b'-').collect();
+    is_uuid(text) && digits[12] == version && (!variant || b"89abAB".contains(&digits[16]))
+}
+
 /// Groups of hexadecimal digits, with or without a dash between them.
-fn is_uuid(mut text: &[u8]) -> bool {
+pub(super) fn is_uuid(mut text: &[u8]) -> bool {
     for (index, count) in [8, 4, 4, 4, 12].into_iter().enumerate() {
         if index > 0 {
             text = text.strip_prefix(b"-").unwrap_or(text);
@@ -209,15 +215,16 @@ fn is_uuid(mut text: &[u8]) -> bool {
     text.is_empty()
 }
 
-fn is_base64(text: &[u8]) -> bool {
+pub(super) fn is_base64(text: &[u8]) -> bool {
     let digits = text.strip_suffix(b"==").or_else(|| text.strip_suffix(b"=")).unwrap_or(text);
     let digit = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/".contains(byte);
     !digits.is_empty() && text.len().is_multiple_of(4) && digits.iter().all(digit)
 }
 
 /// A date, `t`, a time and an offset; the offset is not looked at, and neither is what is behind a second `t`.
-fn is_datetime(text: &str) -> bool {
-    let lower = text.to_lowercase();
+pub(super) fn is_datetime(text: &str) -> bool {
+    // Each letter by itself and as one, as in Go.
+    let lower: String = text.chars().filter_map(|c| c.to_lowercase().next()).collect();
     let mut parts = lower.split('t');
     let (Some(date), Some(time)) = (parts.next(), parts.next()) else { return false };
     text.len() >= 4 && is_date(date) && is_time(time).unwrap_or(false)

@@ -76,7 +76,7 @@ pub(super) fn parse_address(text: &[u8]) -> Result<Address, String> {
     })
 }
 
-/// What is wrong with an address, and the rest of the text there.
+/// The error in an address, and the rest of the text there.
 struct Fault<'t> {
     message: &'static str,
     at: &'t [u8],

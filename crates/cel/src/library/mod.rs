@@ -9,7 +9,7 @@
 
 pub(crate) mod authorization;
 pub(crate) mod cidr;
-pub(crate) mod double;
+pub mod double;
 mod english;
 pub(crate) mod format;
 pub(crate) mod ip;
@@ -19,6 +19,7 @@ pub(crate) mod quote;
 pub(crate) mod re2;
 pub(crate) mod selector;
 pub(crate) mod semver;
+pub mod strfmt;
 pub(crate) mod strings;
 pub(crate) mod time;
 #[cfg(test)]

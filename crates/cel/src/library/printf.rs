@@ -21,21 +21,21 @@ pub(crate) enum Kind<'a> {
     Double(f64),
     String(Cow<'a, str>),
     Bytes(Cow<'a, [u8]>),
-    /// What `string(timestamp)` gives.
+    /// The result of `string(timestamp)`.
     Timestamp(String),
-    /// What `string(duration)` gives.
+    /// The result of `string(duration)`.
     Duration(String),
     /// The name of the type.
     Type(Cow<'a, str>),
     List,
     Map,
-    /// What cannot be formatted: the name of its type.
+    /// A value that cannot be formatted, by the name of its type.
     Other(Cow<'a, str>),
 }
 
 /// A value that can be formatted.
 pub(crate) trait Argument: Sized {
-    /// What it is.
+    /// The kind of the value.
     fn kind(&self) -> Kind<'_>;
     /// The elements, if it is a list.
     fn items(&self) -> Vec<Self>;
@@ -84,8 +84,8 @@ pub(crate) enum Clause {
 }
 
 impl Clause {
-    /// The kinds of types that the check of literals lets through, besides `dyn`. Elements of a list or map literal
-    /// behind `%s` must be of these types as well.
+    /// The types that the check of literals accepts, in addition to `dyn`. Elements of a list or map literal
+    /// for `%s` must also have one of these types.
     pub(crate) fn accepts(self) -> &'static [&'static str] {
         match self {
             Clause::String => &[
@@ -273,7 +273,7 @@ fn apply<A: Argument>(clause: Clause, argument: &A) -> Result<String, String> {
     text.map_err(|error| format!("error during formatting: {error}"))
 }
 
-/// What `%f` and `%e` take: doubles, and the names of those that have no digits.
+/// The number for `%f` and `%e`: from a double, or from the name of a value without digits.
 fn number(kind: &Kind<'_>) -> Option<f64> {
     match kind {
         Kind::Double(value) => Some(*value),

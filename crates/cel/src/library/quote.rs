@@ -4,7 +4,7 @@ use std::{fmt::Write as _, sync::LazyLock};
 
 use regex_syntax::hir::{Class, ClassUnicode, HirKind};
 
-/// What Go prints as it is, besides the space: Unicode 15.0, that of Go 1.26.
+/// The characters that Go prints unescaped, in addition to the space: Unicode 15.0, as in Go 1.26.
 const PRINTABLE: &str = r"[[\p{L}\p{M}\p{N}\p{P}\p{S}]&&\p{age:15.0}]";
 
 /// The code points of a class in the syntax of `regex-syntax`.

@@ -29,7 +29,7 @@ pub(crate) fn fields(text: &str) -> Result<Vec<Requirement>, String> {
     Ok(requirements)
 }
 
-/// What is between commas that no backslash is before.
+/// The terms of a selector, split at commas that are not escaped with a backslash.
 fn terms(text: &str) -> Vec<&str> {
     let mut escaped = false;
     let is_end = |c| {

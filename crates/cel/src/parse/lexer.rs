@@ -6,7 +6,7 @@ use crate::{
     issue::{Issue, IssueKind},
 };
 
-/// What a token is.
+/// The kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// An operator or bracket, by its text; also `in`, `true`, `false` and `null`.

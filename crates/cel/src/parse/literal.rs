@@ -57,7 +57,7 @@ fn unescape(text: &str, is_bytes: bool) -> Result<Vec<u8>, &'static str> {
     Ok(out)
 }
 
-/// Appends what the escape sequence at the start of `text`, its backslash dropped, stands for; the rest of `text`.
+/// Appends the value of the escape sequence at the start of `text` (without its backslash); returns the rest of `text`.
 fn escape<'a>(text: &'a str, is_bytes: bool, out: &mut Vec<u8>) -> Result<&'a str, &'static str> {
     const WRONG: &str = "unable to unescape string";
     let letter = *text.as_bytes().first().ok_or(WRONG)?;

@@ -8,7 +8,7 @@ use crate::ast::{Comprehension, Entry, Expr, FieldInit, Literal, Node, Position}
 
 /// The accumulator, a name that no source can write.
 const ACCUMULATOR: &str = "@result";
-/// What it was called once; it is still refused as a variable.
+/// Its former name; it is still rejected as a variable.
 const OLD_ACCUMULATOR: &str = "__result__";
 
 #[derive(Clone, Copy, PartialEq)]

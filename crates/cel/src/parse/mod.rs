@@ -23,7 +23,7 @@ pub const MAX_DEPTH: u32 = 250;
 /// The most nodes. cel-go has no such limit, but each `optMap` doubles its target.
 pub const MAX_NODES: usize = 1 << 20;
 
-/// What an environment adds to the language.
+/// The extensions of the language in an environment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Syntax {
     /// Macros with two variables (`all(i, v, ...)`, `transformMap`), of Kubernetes 1.32.
@@ -37,7 +37,7 @@ pub struct Syntax {
 /// Parses a source and expands its macros.
 ///
 /// # Errors
-/// The mistakes in it, by position.
+/// The errors in it, by position.
 pub fn parse(source: &str, syntax: Syntax) -> Result<Ast, Vec<Issue>> {
     parser(source, syntax)?.parse().map_err(arrange)
 }
@@ -46,7 +46,7 @@ pub fn parse(source: &str, syntax: Syntax) -> Result<Ast, Vec<Issue>> {
 /// ([`crate::format`]). Nothing else understands this tree.
 ///
 /// # Errors
-/// The mistakes in it, by position, except arguments that a macro does not accept.
+/// The errors in it, by position, except arguments that a macro does not accept.
 pub fn parse_unexpanded(source: &str, syntax: Syntax) -> Result<Ast, Vec<Issue>> {
     let mut parser = parser(source, syntax)?;
     parser.expands = false;

@@ -67,18 +67,18 @@ impl<'a> Parser<'a> {
         self.syntax
     }
 
-    /// A mistake that does not keep cel-go from reading on.
+    /// An error that does not keep cel-go from reading on.
     fn report(&mut self, position: Position, message: impl Into<String>) {
         self.issues.push(Issue::new(IssueKind::Syntax, position, message));
     }
 
-    /// The placeholder for a macro with a mistake; no macro takes it for a name.
+    /// The placeholder for a macro with an error; no macro takes it for a name.
     pub fn macro_error(&mut self, position: Position, message: impl Into<String>) -> Node {
         self.issues.push(Issue::new(IssueKind::Macro, position, message));
         self.node(position, Expr::Literal(Literal::Null))
     }
 
-    /// The placeholder for a reported mistake; no macro takes it for a name.
+    /// The placeholder for a reported error; no macro takes it for a name.
     pub(super) fn error(&mut self, position: Position, message: impl Into<String>) -> Node {
         self.report(position, message);
         self.node(position, Expr::Literal(Literal::Null))

@@ -1,4 +1,4 @@
-//! Trees, places, mistakes and limits, as cel-go has them.
+//! Trees, places, errors and limits, as cel-go has them.
 
 use super::*;
 

@@ -11,9 +11,9 @@ use crate::{
 /// The name of the type of `variables`.
 const VARIABLES: &str = "kubernetes.variables";
 
-/// Which variables an expression of a policy sees.
+/// The variables of an expression in a policy.
 ///
-/// All see `object`, `oldObject`, `request` and `namespaceObject`.
+/// All expressions see `object`, `oldObject`, `request` and `namespaceObject`.
 #[derive(Clone, Debug)]
 pub struct Admission {
     /// The type of `object` and `oldObject`: dynamic when a policy is created or evaluated.
@@ -71,7 +71,8 @@ impl Environment {
     }
 }
 
-/// What `variables` remembers of a type (`convertCelTypeToDeclType`): scalars, and lists and maps of such.
+/// The type of a variable in `variables` (`convertCelTypeToDeclType`): scalars, lists and maps are kept, other types
+/// become dyn.
 fn composed(of: &Type) -> Type {
     match of {
         Type::List(of) => Type::List(Arc::new(composed(of))),

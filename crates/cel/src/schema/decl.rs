@@ -1,4 +1,4 @@
-//! What schemas of CustomResourceDefinitions declare for their rules (apiserver `pkg/cel/common/schemas.go`,
+//! Declarations for rules, from the schemas of CustomResourceDefinitions (apiserver `pkg/cel/common/schemas.go`,
 //! apiextensions-apiserver `pkg/apiserver/schema/cel`).
 
 use std::{
@@ -22,7 +22,7 @@ const MAX_REQUEST: u64 = 3 * 1024 * 1024;
 /// The longest text in a request, without its quotes.
 const MAX_TEXT: u64 = MAX_REQUEST - 2;
 
-/// What rules see of the values that a schema describes: their types, and how large they may be.
+/// The declared type, for rules, of the values that a schema describes, with limits on their size.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeclType {
     kind: Kind,

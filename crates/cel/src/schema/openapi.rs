@@ -26,7 +26,7 @@ pub struct Schemas {
     by_kind: BTreeMap<Kind, String>,
 }
 
-/// What `tests/oracle` writes of the built-in kinds.
+/// The schemas of the built-in kinds, as `tests/oracle` writes them.
 #[derive(serde::Deserialize)]
 struct Extract {
     kinds: BTreeMap<String, String>,

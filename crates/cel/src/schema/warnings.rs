@@ -104,13 +104,13 @@ impl TypeCheck {
         self.kinds.iter().map(|(kind, environment)| (kind, environment))
     }
 
-    /// The mistakes of an expression, by kind; kinds without are left out.
+    /// The errors of an expression, by kind; kinds without are left out.
     pub fn issues<'a>(&'a self, expression: &'a str) -> impl Iterator<Item = (&'a Kind, Vec<Issue>)> + 'a {
         self.kinds.iter().filter_map(move |(kind, environment)| Some((kind, environment.check(expression).err()?)))
     }
 
-    /// What the API server writes of an expression into `status.typeChecking.expressionWarnings`, if anything. It adds
-    /// digits to the names of types, which are left out here.
+    /// The warning that the API server writes into `status.typeChecking.expressionWarnings` for an expression, if any.
+    /// The server also adds digits to the names of types; this text omits them.
     pub fn warning(&self, expression: &str) -> Option<String> {
         let kinds: Vec<String> = self
             .issues(expression)

@@ -67,7 +67,7 @@ fn associative_lists(items: &[Value<'_>], of: &Json, other: &List<'_>) -> Result
     Ok(true)
 }
 
-/// `==` of a map with a schema. What the schema does not name is unequal only if both have it and it differs.
+/// `==` of a map with a schema. A field without a schema is unequal only if both maps have it and its values differ.
 fn typed_maps(fields: &Fields<String, Json>, of: &Json, other: &Map<'_>) -> Result<bool, Error> {
     if fields.len() != other.len() {
         return Ok(false);

@@ -227,6 +227,11 @@ impl<'a> Value<'a> {
         }
     }
 
+    /// Why it does not fit its schema, if it does not.
+    pub fn failure(&self) -> Option<String> {
+        self.clone().checked().err().map(|error| error.to_string())
+    }
+
     /// The value of an optional on its way out.
     ///
     /// # Errors

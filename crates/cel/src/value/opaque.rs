@@ -35,7 +35,7 @@ pub(crate) enum Kind {
     Failure(Error),
 }
 
-/// Who asks whom.
+/// A user and the authorizer for the user's checks.
 #[derive(Clone)]
 pub(crate) struct Authorization {
     pub user: Arc<User>,
@@ -67,7 +67,7 @@ impl Opaque {
         &self.0
     }
 
-    /// What cel-go 0.26 makes of the value when it takes it out of an optional and converts it from Go again.
+    /// The value after cel-go 0.26 has taken it out of an optional and converted it from Go again.
     pub(crate) fn converted(&self) -> Self {
         let name = match self.kind() {
             Kind::Format(_) | Kind::Failure(_) => return self.clone(),

@@ -1,4 +1,4 @@
-//! What a schema says of the parts of a map or list that has one (apiserver `pkg/cel/common/valuesunstructured.go`).
+//! Schemas of the parts of a map or list that has a schema (apiserver `pkg/cel/common/valuesunstructured.go`).
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ pub(super) fn schema_of<'a>(schema: &'a Json, key: &str) -> Option<&'a Json> {
     if has_fields(schema) { schema.get("properties")?.get(key) } else { part(schema, "additionalProperties") }
 }
 
-/// What a map with a schema has at a key.
+/// The value of a map with a schema at a key.
 pub(super) fn get<'a>(fields: &'a Fields<String, Json>, schema: &'a Json, key: &str) -> Option<Value<'a>> {
     let key = if has_fields(schema) { unescape(key)? } else { key.into() };
     let value = fields.get(&*key)?;
@@ -42,7 +42,7 @@ pub(super) fn entries<'a>(
     })
 }
 
-/// What makes an element of an associative list the same as another: its keys, or all of it.
+/// The identity of an element in an associative list: the values of its keys, or the whole element.
 pub(super) fn identity(element: &Value<'_>, schema: &Json) -> String {
     let keys = schema.get("x-kubernetes-list-map-keys").and_then(Json::as_array);
     match (element, keys) {

@@ -3,16 +3,18 @@
 
 use std::sync::Arc;
 
-use base64::Engine as _;
 use serde_json::Value as Json;
 
-use super::{Duration, Error, Kind, List, Map, Str, Timestamp, Value};
-use crate::structural::{flag, part};
+use super::{Error, Kind, List, Map, Str, Value};
+use crate::{
+    library::strfmt,
+    structural::{flag, part},
+};
 
 impl<'a> Value<'a> {
-    /// A JSON value as a schema of a CustomResourceDefinition types it, to which
-    /// [`with_metadata`](crate::schema::with_metadata) was applied. What does not fit the schema is an error where it is
-    /// read.
+    /// A JSON value with the types of a CustomResourceDefinition's schema, to which
+    /// [`with_metadata`](crate::schema::with_metadata) was applied. A value that does not match the schema is an error
+    /// when it is read.
     pub fn typed(json: &'a Json, schema: &'a Json) -> Self {
         typed(json, schema).unwrap_or_else(|message| Kind::Failure(Error::new(message)).into())
     }
@@ -21,6 +23,7 @@ impl<'a> Value<'a> {
 fn typed<'a>(json: &'a Json, schema: &'a Json) -> Result<Value<'a>, String> {
     let of = schema.get("type").and_then(Json::as_str).unwrap_or_default();
     let wrong = |expected: &str| format!("invalid data, expected {expected}");
+    let got = |expected: &str| format!("invalid data, expected {expected}, got {}", go_type(json));
     match json {
         Json::Null if flag(schema, "nullable") => return Ok(Value::Null),
         Json::Null => return Err("invalid data, got null for schema with nullable=false".to_owned()),
@@ -45,61 +48,43 @@ fn typed<'a>(json: &'a Json, schema: &'a Json) -> Result<Value<'a>, String> {
         }
         ("array", _) => Err(wrong("an array for the provided schema with type=array")),
         ("string", Json::String(text)) => formatted(text, schema),
-        ("string", _) => Err(wrong("string")),
+        ("string", _) => Err(got("string")),
         ("number", Json::Number(number)) => Ok(Value::Double(number.as_f64().unwrap_or(f64::NAN))),
-        ("number", _) => Err(wrong("float")),
+        ("number", _) => Err(got("float")),
         ("integer", Json::Number(number)) if number.is_i64() => Ok(Value::from_json(json)),
-        ("integer", _) => Err(wrong("int")),
+        ("integer", _) => Err(got("int")),
         ("boolean", Json::Bool(value)) => Ok(Value::Bool(*value)),
-        ("boolean", _) => Err(wrong("bool")),
+        ("boolean", _) => Err(got("bool")),
         // Nothing in an expression can name it; it can only be compared with what it is in.
         _ => Ok(Value::from_json(json)),
     }
 }
 
+/// The name of its type in Go.
+fn go_type(json: &Json) -> &'static str {
+    match json {
+        Json::Null => "<nil>",
+        Json::Bool(_) => "bool",
+        Json::Number(number) if number.is_i64() => "int64",
+        Json::Number(_) => "float64",
+        Json::String(_) => "string",
+        Json::Array(_) => "[]interface {}",
+        Json::Object(_) => "map[string]interface {}",
+    }
+}
+
 fn formatted<'a>(text: &'a str, schema: &Json) -> Result<Value<'a>, String> {
+    let wrong = |what: &str, why: String| format!("Invalid {what} {text}: {why}");
     Ok(match schema.get("format").and_then(Json::as_str) {
-        Some("duration") => Value::Duration(duration(text).map_err(|why| format!("Invalid duration {text}: {why}"))?),
-        Some("date") => Value::Timestamp(
-            Timestamp::parse(&format!("{text}T00:00:00Z"))
-                .map_err(|why| format!("Invalid date formatted string {text}: {why}"))?,
-        ),
-        Some("date-time") => Value::Timestamp(
-            Timestamp::parse(text).map_err(|why| format!("Invalid date-time formatted string {text}: {why}"))?,
-        ),
+        Some("duration") => Value::Duration(strfmt::duration(text).map_err(|why| wrong("duration", why))?),
+        Some("date") => Value::Timestamp(strfmt::date(text).map_err(|why| wrong("date formatted string", why))?),
+        Some("date-time") => {
+            Value::Timestamp(strfmt::date_time(text).map_err(|why| wrong("date-time formatted string", why))?)
+        }
         Some("byte") => {
-            let bytes = base64::engine::general_purpose::STANDARD.decode(text);
-            Value::Bytes(bytes.map_err(|why| format!("Invalid byte formatted string {text}: {why}"))?.into())
+            // Not in the alphabet that the format is validated by.
+            Value::Bytes(strfmt::decode_url(text).map_err(|why| wrong("byte formatted string", why))?.into())
         }
         _ => Value::String(Str::Borrowed(text)),
     })
-}
-
-/// A duration as Go writes it, or a number with a unit such as `3 days` (kube-openapi
-/// `pkg/validation/strfmt/duration.go`).
-fn duration(text: &str) -> Result<Duration, String> {
-    const UNITS: &[(&[&str], i64)] = &[
-        (&["ns", "nano"], 1),
-        (&["us", "µs", "micro"], 1_000),
-        (&["ms", "milli"], 1_000_000),
-        (&["s", "sec"], 1_000_000_000),
-        (&["m", "min"], 60_000_000_000),
-        (&["h", "hr", "hour"], 3_600_000_000_000),
-        (&["d", "day"], 86_400_000_000_000),
-        (&["w", "wk", "week"], 604_800_000_000_000),
-    ];
-    let refused = match Duration::parse(text) {
-        Ok(duration) => return Ok(duration),
-        Err(refused) => refused,
-    };
-    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let unit = text[digits..].trim_start().to_lowercase();
-    let known = |names: &[&str]| {
-        names.contains(&unit.as_str())
-            || (unit.len() > 3 && names.iter().any(|name| name.len() > 2 && unit.starts_with(name)))
-    };
-    let factor = UNITS.iter().find(|(names, _)| known(names)).map(|(_, factor)| *factor);
-    let nanoseconds =
-        text[..digits].parse::<i64>().ok().zip(factor).and_then(|(count, factor)| count.checked_mul(factor));
-    nanoseconds.map(Duration).ok_or(refused)
 }

@@ -1,12 +1,13 @@
 //! # allowPrivilegeEscalation
 //!
-//! Unless `allowPrivilegeEscalation: false` is set, a process may gain more privileges than its parent, for
-//! example through a setuid binary. Unset means true, so each container has to say it; a pod for Windows cannot.
+//! Unless `allowPrivilegeEscalation: false` is set, a process can gain more privileges than its parent, for example
+//! through a setuid binary. The default of Kubernetes is true, so each container has to set the field. A pod for
+//! Windows cannot set it.
 //!
 //! ## If your pod was denied
 //!
-//! Set `securityContext.allowPrivilegeEscalation: false` in each container, init containers too; the pod as a whole has
-//! no such field. Programs like `sudo` then do not work: run as the right user from the beginning.
+//! Set `securityContext.allowPrivilegeEscalation: false` in each container, including init containers. The pod itself
+//! has no such field. Programs like `sudo` then no longer work: start the container as the right user instead.
 
 use serde_json::json;
 

@@ -1,13 +1,13 @@
 //! # appArmorProfile
 //!
-//! AppArmor confines what files and capabilities a container can use. Without a profile of its own a container
-//! has the runtime's, where the node knows AppArmor. What a pod asks for by the annotation that fields replaced
-//! is judged too: the API server copies it to the field, but only on creation.
+//! AppArmor restricts which files and capabilities a container can use. A container without an AppArmor profile gets
+//! the default profile of the container runtime, if the node supports AppArmor. The deprecated annotation is also
+//! evaluated: the API server copies it to the field, but only on creation.
 //!
 //! ## If your pod was denied
 //!
-//! Remove `appArmorProfile`, or the annotation, so that the container gets the runtime's profile; or set a type and a
-//! profile that the message lists. A `Localhost` profile has to be loaded on the nodes by an admin.
+//! Remove `appArmorProfile`, or the annotation, so that the container gets the profile of the runtime. Or set a type
+//! and a profile that the message lists. An administrator has to load a `Localhost` profile on the nodes.
 
 use serde_json::json;
 

@@ -1,18 +1,18 @@
 //! # automountServiceAccountToken
 //!
-//! Unless told not to, the API server mounts a token of its service account into each pod. Most programs never ask the
-//! API server for anything, and whoever breaks into one finds the token.
+//! By default, the API server mounts a token of the pod's service account into each pod. Most programs never call the
+//! API server, and an attacker who compromises one of them finds the token.
 //!
-//! The pod itself must say so: a service account that says `automountServiceAccountToken: false` is not seen from a pod,
-//! and a pod may overrule it. A pod can still describe a token in a projected volume; what it may ask for there is
-//! for the check `serviceAccountTokens`. A Secret of the type `kubernetes.io/service-account-token` holds a token too,
-//! which no pod shows: who may make such Secrets is for RBAC.
+//! The pod itself must set the field: a policy cannot see `automountServiceAccountToken: false` of the service account,
+//! and a pod can override it. A pod can still request a token in a projected volume: the check `serviceAccountTokens`
+//! restricts those. A Secret of type `kubernetes.io/service-account-token` also holds a token, and no field of a pod
+//! shows this. Restrict the creation of such Secrets with RBAC.
 //!
-//! Palisade does not default this field: the API server has added the token before anything can be changed.
+//! Palisade does not default this field: the API server adds the token before a pod can be mutated.
 //!
 //! ## If your pod was denied
 //!
-//! Set `automountServiceAccountToken: false` in the pod's `spec`, beside `containers`.
+//! Set `automountServiceAccountToken: false` in the pod's `spec`, next to `containers`.
 
 use serde_json::json;
 
@@ -23,7 +23,7 @@ const FIELD: &str = "variables.spec.?automountServiceAccountToken";
 /// The check.
 pub static CHECK: Check = Check {
     id: "automountServiceAccountToken",
-    title: "Tokens that are mounted by default",
+    title: "Automatically mounted service account tokens",
     settings: &["identity.automountServiceAccountToken"],
     psp: None,
     pss: &[],

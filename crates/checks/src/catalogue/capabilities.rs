@@ -1,14 +1,14 @@
 //! # capabilities
 //!
-//! Linux capabilities split the power of root. A container may add only the allowed ones, and has to drop the
-//! required ones; dropping `ALL` drops each. Names are compared as they are written: `ALL` and
-//! `NET_BIND_SERVICE`, without `CAP_`.
+//! Linux capabilities divide the privileges of root. A container may add only allowed capabilities and must drop the
+//! required ones. Dropping `ALL` drops all of them. Names are compared exactly: write `ALL` and `NET_BIND_SERVICE`,
+//! without `CAP_`.
 //!
 //! ## If your pod was denied
 //!
-//! Set `securityContext.capabilities.drop` in each container to what the message says, which is most often `[ALL]`, and
-//! remove from `add` what is not allowed. A server that wants `NET_BIND_SERVICE` for a port below 1024 can listen on a
-//! higher one, and its Service maps the port.
+//! Set `securityContext.capabilities.drop` in each container to the value in the message, usually `[ALL]`. Remove
+//! capabilities that are not allowed from `add`. A server that needs `NET_BIND_SERVICE` for a port below 1024 can
+//! listen on a higher port, and its Service maps the port.
 
 use serde_json::json;
 

@@ -1,11 +1,12 @@
 //! # csiDrivers
 //!
-//! A `csi` volume in a pod is made by a driver of the node, which may give more than a tenant should have. This
-//! is about volumes that the pod itself describes; claims are made by storage classes.
+//! A CSI driver on the node provides a `csi` volume. Some drivers give more access than a tenant should have. This
+//! check covers volumes that the pod itself defines. The volumes of persistent volume claims depend on storage classes.
 //!
 //! ## If your pod was denied
 //!
-//! Use a driver that the message lists, or a `persistentVolumeClaim`, whose storage class an admin has chosen.
+//! Use a driver that the message lists. Or use a `persistentVolumeClaim`, whose storage class an administrator has
+//! chosen.
 
 use serde_json::json;
 

@@ -1,10 +1,11 @@
 //! # flexVolumes
 //!
-//! A `flexVolume` is mounted by a program on the node, run as root, with options from the pod.
+//! A driver program on the node mounts a `flexVolume`. It runs as root, with options from the pod.
 //!
 //! ## If your pod was denied
 //!
-//! Use a driver that the message lists, or a `persistentVolumeClaim`, whose storage class an admin has chosen.
+//! Use a driver that the message lists. Or use a `persistentVolumeClaim`, whose storage class an administrator has
+//! chosen.
 
 use serde_json::json;
 
@@ -14,7 +15,7 @@ use crate::{Check, Field, Meaning, Over, Resolve, Rule, pod};
 /// The check.
 pub static CHECK: Check = Check {
     id: "flexVolumes",
-    title: "Drivers of flex volumes",
+    title: "FlexVolume drivers",
     settings: &["volumes.flexVolumes", "volumes.allowed"],
     psp: Some("allowedFlexVolumes"),
     pss: &[],

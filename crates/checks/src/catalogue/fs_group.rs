@@ -1,11 +1,12 @@
 //! # fsGroup
 //!
-//! The group that owns the files of the pod's volumes, and that all its processes also have. The kubelet gives
-//! it all files of a volume where it can, so that with a foreign group a pod could reach what others keep there.
+//! `fsGroup` is the group that owns the files of the pod's volumes. All processes of the pod are members of it. The
+//! kubelet changes the group of all files of a volume, if the volume supports it. With the group of another tenant, a
+//! pod could access that tenant's files.
 //!
 //! ## If your pod was denied
 //!
-//! Set `fsGroup` in the pod's `securityContext` to an id that the message says. Containers have no such field.
+//! Set `fsGroup` in the pod's `securityContext` to an id in the message. Containers have no such field.
 
 use serde_json::json;
 

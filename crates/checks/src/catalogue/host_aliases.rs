@@ -1,12 +1,13 @@
 //! # hostAliases
 //!
-//! `hostAliases` writes addresses of names into `/etc/hosts` of the pod's containers, before any name server is asked. So
-//! a template that looks harmless can send the programs of its image to other addresses than their names say.
-//! No other pod is concerned; where a pod may connect to is for network policies.
+//! `hostAliases` writes names and addresses into `/etc/hosts` of the pod's containers, which takes precedence over DNS.
+//! So a pod template that looks harmless can redirect the connections of its programs to other addresses. Other pods
+//! are not affected. Use network policies to restrict the connections of a pod.
 //!
 //! ## If your pod was denied
 //!
-//! Remove `hostAliases`. A Service gives a name to pods, one with `externalName` to a host outside of the cluster.
+//! Remove `hostAliases`. To name pods, use a Service. To name a host outside the cluster, use a Service with
+//! `externalName`.
 
 use serde_json::json;
 
@@ -15,7 +16,7 @@ use crate::{Check, Field, Over, Resolve, Rule, pod};
 /// The check.
 pub static CHECK: Check = Check {
     id: "hostAliases",
-    title: "Aliases of hosts",
+    title: "Host aliases",
     settings: &["host.aliases"],
     psp: None,
     pss: &[],

@@ -1,12 +1,12 @@
 //! # hostNamespaces
 //!
-//! The node's network, process and IPC namespaces show a pod what the node and its other tenants do, and let
-//! it interfere. `hostNetwork` also goes around network policies.
+//! In the network, process and IPC namespaces of the node, a pod sees the processes and the traffic of the node and of
+//! other tenants, and can interfere with them. `hostNetwork` also bypasses network policies.
 //!
 //! ## If your pod was denied
 //!
-//! Remove `hostNetwork`, `hostPID` and `hostIPC`. Pods reach each other by Services. The containers of one pod share
-//! their network in any case, and with `shareProcessNamespace: true` they see each other's processes.
+//! Remove `hostNetwork`, `hostPID` and `hostIPC`. Pods connect to each other through Services. The containers of a pod
+//! always share their network. With `shareProcessNamespace: true` they also see each other's processes.
 
 use serde_json::json;
 

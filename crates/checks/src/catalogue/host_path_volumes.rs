@@ -1,27 +1,28 @@
 //! # hostPathVolumes
 //!
-//! A hostPath volume shows a part of the node's file system. Paths are compared by segment (`/data` covers
-//! `/data/x` and not `/database`), `..` is refused, and a read-only path must be mounted read-only by every
-//! container. A writable prefix wins over a read-only one.
+//! A hostPath volume exposes a part of the node's file system. Paths are compared by segment: `/data` covers `/data/x`
+//! but not `/database`. Paths with `..` are denied. Every container must mount a read-only path read-only. If a
+//! writable and a read-only prefix match, the writable one applies.
 //!
-//! In a read-only path nothing is created either: the types `DirectoryOrCreate` and `FileOrCreate`, with which the kubelet
-//! makes as root what is not there, are refused. A volume without a `type` is taken as it is.
+//! Nothing is created in a read-only path: the types `DirectoryOrCreate` and `FileOrCreate` are denied, because the
+//! kubelet would create the missing path as root. A volume without a `type` is admitted.
 //!
-//! `readOnly` says nothing of what is mounted below the path on the node: a file system that is mounted there stays
-//! writable in the container. With `recursiveReadOnly: true` in the profile, each mount of a read-only path must say
-//! `recursiveReadOnly: Enabled`; a pod does not start where the node's container runtime cannot do it.
+//! `readOnly` does not cover file systems that are mounted below the path on the node: they stay writable in the
+//! container. With `recursiveReadOnly: true` in the profile, each mount of a read-only path must set
+//! `recursiveReadOnly: Enabled`. If the container runtime of the node does not support this, the pod does not start.
 //!
-//! A parameter in a path is the name of one file or directory: a namespace whose value has a slash, or is `.` or `..`,
-//! violates the profile. Where the path begins with a parameter, its value is an absolute path.
+//! A parameter in a path is the name of one file or directory. A namespace whose value has a slash, or is `.` or `..`,
+//! violates the profile. If the path begins with a parameter, its value is an absolute path.
 //!
-//! A prefix cannot see symbolic links on the node: a tenant who can write below an allowed path can place a
-//! link there. Prefer `readOnly`.
+//! The check cannot see symbolic links on the node: a tenant with write access below an allowed path can create a link
+//! there. Prefer `readOnly`.
 //!
 //! ## If your pod was denied
 //!
-//! Use an `emptyDir` for what may get lost, a `persistentVolumeClaim` for what must stay, a path that the message lists
-//! for what is on the node. Where it says so, set `readOnly: true`, or also `recursiveReadOnly: Enabled`, in the
-//! `volumeMounts` of each container that mounts the volume, and remove the volume's `type`.
+//! Use an `emptyDir` for temporary data, a `persistentVolumeClaim` for data that must persist, and a path that the
+//! message lists for files of the node. If the message requires it, set `readOnly: true`, or also
+//! `recursiveReadOnly: Enabled`, in the `volumeMounts` of each container that mounts the volume, and remove the
+//! volume's `type`.
 
 use serde_json::json;
 
@@ -33,7 +34,7 @@ use crate::{
 /// The check.
 pub static CHECK: Check = Check {
     id: "hostPathVolumes",
-    title: "Paths of the node",
+    title: "Host path volumes",
     settings: &["volumes.hostPaths", "volumes.allowed", "volumes.recursiveReadOnly"],
     psp: Some("allowedHostPaths"),
     pss: &[Pss { level: Level::Baseline, id: "hostPathVolumes", since: 0 }],
@@ -155,7 +156,7 @@ fn lower(paths: &[HostPath], cx: &mut Lowering<'_>) -> (TextList, TextList) {
         let has_parents = path_prefix.0.split('/').any(|segment| segment == "..");
         let prefix = cx.text(&format!("{at}.pathPrefix"), path_prefix, Meaning::Path);
         if has_parents || prefix.as_ref().is_ok_and(|constant| !constant.starts_with('/')) {
-            let message = format!("{:?} is not a valid path of a node", path_prefix.0);
+            let message = format!("{:?} is not a valid host path", path_prefix.0);
             cx.report(Diagnostic::new(format!("{at}.pathPrefix"), message).help("write an absolute path without .."));
         }
         let prefix = prefix.map(|constant| format!("{}/", constant.trim_end_matches('/')));

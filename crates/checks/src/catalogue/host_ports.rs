@@ -1,12 +1,12 @@
 //! # hostPorts
 //!
-//! A host port takes a port of the node: it can impersonate a service of the node, and goes around network
-//! policies. A pod with `hostNetwork` has all its ports on the node; the API server defaults `hostPort` then.
+//! A host port binds a port of the node. The container can impersonate a service of the node and bypass network
+//! policies. In a pod with `hostNetwork`, all ports are ports of the node: the API server then defaults `hostPort`.
 //!
 //! ## If your pod was denied
 //!
-//! Remove `hostPort`. A Service reaches the pod by its `containerPort`. If the manifest has no `hostPort`, it has
-//! `hostNetwork: true`, which makes every port one of the node.
+//! Remove `hostPort`. A Service connects to the pod by its `containerPort`. If the manifest has no `hostPort`, it has
+//! `hostNetwork: true`, which makes every port a host port.
 
 use serde_json::json;
 

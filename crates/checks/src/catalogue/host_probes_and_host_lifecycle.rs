@@ -1,12 +1,12 @@
 //! # hostProbesAndHostLifecycle
 //!
-//! The kubelet makes the requests of probes and lifecycle handlers from the node. With a `host` of its own, a
-//! pod could have the kubelet call any address that the node reaches. Without one, it calls the pod.
+//! The kubelet sends the requests of probes and lifecycle handlers from the node. With the field `host`, a pod could
+//! make the kubelet send requests to any address that the node can reach. Without it, the kubelet calls the pod.
 //!
 //! ## If your pod was denied
 //!
-//! Remove `host` from the probe or the handler: without it, the kubelet calls the pod. To name a virtual host, set the
-//! header `Host` in `httpHeaders`. To look at another service, use an `exec` probe, which runs in the container.
+//! Remove `host` from the probe or the handler: the kubelet then calls the pod. To select a virtual host, set the
+//! header `Host` in `httpHeaders`. To check another service, use an `exec` probe, which runs in the container.
 
 use serde_json::json;
 

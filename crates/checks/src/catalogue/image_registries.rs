@@ -1,18 +1,18 @@
 //! # imageRegistries
 //!
-//! Images may come only from listed registries, or paths in them. References are completed as container
-//! runtimes do it (`nginx` is `docker.io/library/nginx`), and compared by path segment, so that
-//! `registry.example` does not cover `registry.example.evil.com`. Holds for containers and image volumes.
+//! Images may come only from the listed registries, or from paths in them. Image names are completed as container
+//! runtimes do it (`nginx` is `docker.io/library/nginx`) and compared by path segment, so `registry.example` does not
+//! cover `registry.example.evil.com`. The check covers containers and image volumes.
 //!
-//! An image ID is not a name, and is denied: `sha256:` with any part of a digest, the same with `sha384:`, `sha512:` or
-//! `blake3:`, or 64 hexadecimal digits. A container runtime that has an image with this ID runs it, from whatever registry
-//! another pod pulled it. `images.redirect` denies IDs too, because it cannot redirect them.
+//! Image IDs are denied, because they are not names: `sha256:` with any part of a digest, the same with `sha384:`,
+//! `sha512:` or `blake3:`, or 64 hexadecimal digits. A container runtime that has an image with this ID runs it,
+//! whatever registry another pod pulled it from. `images.redirect` also denies IDs, because it cannot redirect them.
 //!
 //! ## If your pod was denied
 //!
-//! Push the image to a registry, or a path in one, that the message lists, and write its name in full. A name without a
-//! registry, such as `nginx`, is one of Docker Hub. In place of an image ID, write the name of the image. To pin its
-//! content, write a digest behind the name: `registry.example/app@sha256:...`.
+//! Push the image to a registry, or to a path in a registry, that the message lists, and write its full name. A name
+//! without a registry, such as `nginx`, refers to Docker Hub. Replace an image ID with the name of the image. To pin
+//! its content, append a digest to the name: `registry.example/app@sha256:...`.
 
 use serde_json::json;
 

@@ -1,8 +1,8 @@
 //! # mountPropagation
 //!
-//! With `HostToContainer` a container sees what the node mounts below a volume later; with `Bidirectional` the node, and
-//! all pods that mount the same, see what the container mounts. The API server takes `Bidirectional` from privileged
-//! containers only.
+//! With `HostToContainer`, a container sees file systems that the node mounts below a volume later. With
+//! `Bidirectional`, the node and all pods that mount the same volume see file systems that the container mounts. The
+//! API server accepts `Bidirectional` only in privileged containers.
 //!
 //! ## If your pod was denied
 //!
@@ -16,7 +16,7 @@ use crate::{Check, Field, Meaning, Over, Resolve, Rule, pod};
 /// The check.
 pub static CHECK: Check = Check {
     id: "mountPropagation",
-    title: "Propagation of mounts",
+    title: "Mount propagation",
     settings: &["volumes.mountPropagation", "volumes.allowed"],
     psp: None,
     pss: &[],

@@ -1,15 +1,15 @@
 //! # nodeName
 //!
-//! A pod that is made with a `nodeName` runs on that node: no scheduler is asked, and taints that keep others off the
-//! node (NoSchedule) are not looked at. So a tenant reaches nodes that are not meant for tenants.
+//! A pod that is created with a `nodeName` runs on that node: no scheduler is involved, and taints with the effect
+//! NoSchedule have no effect. So a tenant can reach nodes that are not meant for tenants.
 //!
-//! Only new pods are judged by it, and pod templates, for the scheduler sets the field in every pod. Who may bind pods to
-//! nodes (`pods/binding`) is for RBAC: only schedulers should.
+//! The check covers pod templates and new pods, but not updates, because the scheduler sets the field in every pod.
+//! Permission to bind pods to nodes (`pods/binding`) is for RBAC: only schedulers should have it.
 //!
 //! ## If your pod was denied
 //!
-//! Remove `nodeName`. To ask for a kind of node use `nodeSelector` or `affinity`, for one of them with the label
-//! `kubernetes.io/hostname`. `kubectl debug node/...` makes such pods: it is for admins.
+//! Remove `nodeName`. To select a kind of node, use `nodeSelector` or `affinity`. To select one node, use the label
+//! `kubernetes.io/hostname`. `kubectl debug node/...` creates pods with a `nodeName`: it is meant for administrators.
 
 use serde_json::json;
 
@@ -18,7 +18,7 @@ use crate::{Check, Field, Over, Resolve, Rule, pod};
 /// The check.
 pub static CHECK: Check = Check {
     id: "nodeName",
-    title: "Choice of the node by its name",
+    title: "Node name",
     settings: &["scheduling.nodeName"],
     psp: None,
     pss: &[],

@@ -1,15 +1,15 @@
 //! # nodeSelector
 //!
-//! Each pod must ask for nodes with listed labels, for example those of its tenant. A node must have everything that
-//! `nodeSelector` asks for, and what `affinity.nodeAffinity` asks for besides: a pod can narrow the choice and not get
-//! around it. Labels below `node-restriction.kubernetes.io/` no kubelet can give to its own node.
+//! Each pod must select nodes with the listed labels, for example the nodes of its tenant. A node must match both
+//! `nodeSelector` and `affinity.nodeAffinity`, so a pod can narrow the choice but not bypass it. A kubelet cannot set
+//! labels below `node-restriction.kubernetes.io/` on its own node.
 //!
-//! Taints of those nodes keep others off them (check `tolerations`), and `nodeName` goes around the scheduler, though
-//! the kubelet still compares the labels.
+//! To keep other pods off those nodes, use taints (check `tolerations`). `nodeName` bypasses the scheduler, but the
+//! kubelet still compares the labels.
 //!
 //! ## If your pod was denied
 //!
-//! Set the label that the message names in the pod's `nodeSelector`, with one of the values that it lists.
+//! Set the label in the message in the pod's `nodeSelector`, with one of the listed values.
 
 use crate::json::Change as _;
 use serde_json::json;
@@ -19,7 +19,7 @@ use crate::{Check, Field, Finding, Meaning, Over, Resolve, Rule, cel, pod};
 /// The check.
 pub static CHECK: Check = Check {
     id: "nodeSelector",
-    title: "Selection of nodes",
+    title: "Node selectors",
     settings: &["scheduling.nodeSelector"],
     psp: None,
     pss: &[],

@@ -1,20 +1,23 @@
 //! # priorityClasses
 //!
-//! The priority class says which pods wait and which are removed for others when nodes are full. Any tenant may name any
-//! class, also `system-node-critical`, and so remove other tenants' pods.
+//! The priority class decides which pods wait, and which pods are evicted for others if nodes are full. Without this
+//! check, any tenant can use any class, including `system-node-critical`, and so evict pods of other tenants.
 //!
-//! The API server gives a pod that names no class the cluster's default class, if there is one, before it asks policies,
-//! so that this class must be listed for such pods. It does not do so in pod templates: one that names no class is judged
-//! when its pods are made. `priority` and `preemptionPolicy` follow from the class: the API server rejects other values.
+//! If a pod has no class, the API server sets the default class of the cluster, if there is one, before policies run.
+//! List that class to admit such pods. Pod templates do not get the default class: a template without a class is
+//! admitted, and its pods are evaluated on creation. `priority` and `preemptionPolicy` follow from the class: the API
+//! server rejects other values.
 //!
-//! Where pods are scheduled in groups (`schedulingGroup`, off by default), a PodGroup has a class of its own: who may make
-//! PodGroups is for RBAC.
+//! If pods are scheduled in groups (`schedulingGroup`, off by default), a PodGroup has a separate class. Permission to
+//! create PodGroups is for RBAC.
 //!
-//! The pods with which Palisade asks whether a profile is in force have the first class of the list, which must exist.
+//! The probe pods of Palisade have the first class of the list, which must exist. Palisade uses them to test whether a
+//! profile is enforced.
 //!
 //! ## If your pod was denied
 //!
-//! Set the pod's `priorityClassName` to one that the message lists; where it lists `(unset)`, remove the field.
+//! Set the pod's `priorityClassName` to a class that the message lists. If it lists `(unset)`, you can remove the
+//! field.
 
 use serde_json::json;
 

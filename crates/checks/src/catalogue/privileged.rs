@@ -1,12 +1,12 @@
 //! # privileged
 //!
-//! A privileged container has nearly all the power of a root process on the node: all capabilities, all
-//! devices, no seccomp or AppArmor confinement. No tenant's container may be privileged.
+//! A privileged container has nearly all privileges of a root process on the node: all capabilities, all devices, no
+//! seccomp or AppArmor confinement. No container of a tenant should be privileged.
 //!
 //! ## If your pod was denied
 //!
-//! Remove `privileged: true`. If the program needs one power of root only, add that capability, where the check
-//! `capabilities` lets you. A device of the node is given to a container by a device plugin.
+//! Remove `privileged: true`. If the program needs only one privilege of root, add that capability, if the check
+//! `capabilities` allows it. To give a device of the node to a container, use a device plugin.
 
 use serde_json::json;
 

@@ -1,12 +1,12 @@
 //! # procMount
 //!
-//! Runtimes mask parts of `/proc` that tell of the node or can change it (`Default`); `Unmasked` shows them. The
-//! values are the API's own: it is `Default`, not `DefaultProcMount` (the name of the Go constant).
+//! Container runtimes mask parts of `/proc` that expose the node or can change it (`Default`). `Unmasked` exposes them.
+//! The value is `Default`, as in the API, not `DefaultProcMount` (the name of the Go constant).
 //!
 //! ## If your pod was denied
 //!
-//! Remove `procMount`. A container that has to run containers can ask for `Unmasked` only where the profile allows it,
-//! and only in a user namespace (`hostUsers: false`).
+//! Remove `procMount`. A container that has to run containers can use `Unmasked` only if the profile allows it, and
+//! only in a user namespace (`hostUsers: false`).
 
 use serde_json::json;
 
@@ -19,7 +19,7 @@ const FIELD: &str = "c.?securityContext.?procMount.orValue('Default')";
 /// The check.
 pub static CHECK: Check = Check {
     id: "procMount",
-    title: "Masking of /proc",
+    title: "Proc mount types",
     settings: &["privileges.procMount", "privileges.unmaskedInUserNamespaces"],
     psp: Some("allowedProcMountTypes"),
     pss: &[

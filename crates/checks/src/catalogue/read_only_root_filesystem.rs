@@ -1,12 +1,12 @@
 //! # readOnlyRootFilesystem
 //!
-//! With a read-only root filesystem a process cannot change the image's files: no dropped binaries, no edited
-//! configuration. Many images need writable paths; give them `emptyDir` volumes.
+//! With a read-only root filesystem, a process cannot change the files of the image: it cannot add binaries or edit
+//! configuration. Many images need writable paths; mount `emptyDir` volumes there.
 //!
 //! ## If your pod was denied
 //!
-//! Set `securityContext.readOnlyRootFilesystem: true` in each container, and mount an `emptyDir` volume wherever the
-//! program writes, for example at `/tmp`.
+//! Set `securityContext.readOnlyRootFilesystem: true` in each container. Mount an `emptyDir` volume at each path that
+//! the program writes to, for example `/tmp`.
 
 use serde_json::json;
 

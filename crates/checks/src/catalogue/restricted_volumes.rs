@@ -1,13 +1,13 @@
 //! # restrictedVolumes
 //!
-//! Only listed kinds of volumes may be used. A volume is judged by its fields, so a kind that a later
-//! Kubernetes adds is refused until an admin lists it.
+//! Pods may use only the listed types of volumes. A volume is evaluated by its fields, so a type that a later version
+//! of Kubernetes adds is denied until an administrator lists it.
 //!
 //! ## If your pod was denied
 //!
-//! Use a kind that the message lists: `emptyDir` for what may get lost, `persistentVolumeClaim` for what must stay,
-//! `configMap` and `secret` for configuration. A share such as NFS is reached by a claim, too, for a volume that an
-//! admin makes.
+//! Use a type that the message lists: `emptyDir` for temporary data, `persistentVolumeClaim` for data that must
+//! persist, `configMap` and `secret` for configuration. For a network share such as NFS, use a claim for a volume that
+//! an administrator creates.
 
 use serde_json::json;
 
@@ -17,7 +17,7 @@ use crate::{Check, Field, Level, Meaning, Over, Pss, Resolve, Rule, pod};
 /// The check.
 pub static CHECK: Check = Check {
     id: "restrictedVolumes",
-    title: "Kinds of volumes",
+    title: "Volume types",
     settings: &["volumes.allowed"],
     psp: Some("volumes"),
     pss: &[Pss { level: Level::Restricted, id: "restrictedVolumes", since: 0 }],

@@ -1,12 +1,12 @@
 //! # runAsGroup
 //!
-//! The primary group id that a container's processes have: the container's own, or else the pod's. Unset means
-//! the image's, often 0. On a shared file system a foreign group opens other tenants' files.
+//! The primary group id of a container's processes: from the container, or otherwise from the pod. If it is unset, the
+//! image decides, often 0. On a shared file system, the group of another tenant gives access to that tenant's files.
 //!
 //! ## If your pod was denied
 //!
-//! Set `runAsGroup` in the pod's `securityContext` to an id that the message says, and remove it from containers, whose
-//! own would win.
+//! Set `runAsGroup` in the pod's `securityContext` to an id in the message, and remove it from containers, because it
+//! would override the value of the pod.
 
 use serde_json::json;
 

@@ -1,13 +1,13 @@
 //! # runAsNonRoot
 //!
-//! With `runAsNonRoot: true` the kubelet refuses to start a container whose image would run as root. It must
-//! be set by the pod or by each container, and none may set it to false.
+//! With `runAsNonRoot: true`, the kubelet does not start a container that would run as root. The pod or each container
+//! must set it, and no container may set it to false.
 //!
 //! ## If your pod was denied
 //!
-//! Set `runAsNonRoot: true` in the pod's `securityContext`, and remove it from containers. The image then has to name
-//! its user by a number (`USER 1000`), or the pod has to set `runAsUser`; otherwise the kubelet cannot tell that it is
-//! not root, and the container does not start.
+//! Set `runAsNonRoot: true` in the pod's `securityContext`, and remove it from containers. The image must then specify
+//! its user as a number (`USER 1000`), or the pod must set `runAsUser`. Otherwise the kubelet cannot tell that the user
+//! is not root, and the container does not start.
 
 use serde_json::json;
 

@@ -1,13 +1,14 @@
 //! # runAsUser
 //!
-//! The user id that a container's processes have: the container's own, or else the pod's. On a shared file
-//! system the id is the tenant's identity, so `MustRunAs` with the tenant's own id keeps tenants apart. A pod
-//! that says root is refused even if each of its containers says otherwise, as the Restricted level does.
+//! The user id of a container's processes: from the container, or otherwise from the pod. On a shared file system, the
+//! id is the tenant's identity, so `MustRunAs` with one id for each tenant keeps tenants apart. A pod that sets root is
+//! denied even if each of its containers sets another user, as in the Restricted level.
 //!
 //! ## If your pod was denied
 //!
-//! Set `runAsUser` in the pod's `securityContext` to an id that the message says, and remove it from containers, whose
-//! own would win. If the program then cannot read its files, change their owner or mode when the image is built.
+//! Set `runAsUser` in the pod's `securityContext` to an id in the message, and remove it from containers, because it
+//! would override the value of the pod. If the program then cannot read its files, change their owner or mode when you
+//! build the image.
 
 use serde_json::json;
 

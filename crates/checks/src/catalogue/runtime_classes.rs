@@ -1,11 +1,11 @@
 //! # runtimeClasses
 //!
-//! The runtime class says what isolates a container from the node: the default runtime, or for example a
-//! sandbox or a virtual machine. With a list, a tenant can be held to a sandbox, or kept off it.
+//! The runtime class determines how a container is isolated from the node: by the default runtime, or for example by a
+//! sandbox or a virtual machine. With a list, you can require a sandbox for a tenant, or forbid it.
 //!
 //! ## If your pod was denied
 //!
-//! Set the pod's `runtimeClassName` to one that the message lists; where it lists `(unset)`, remove the field.
+//! Set the pod's `runtimeClassName` to a class that the message lists. If it lists `(unset)`, you can remove the field.
 
 use crate::json::Change as _;
 use serde_json::json;

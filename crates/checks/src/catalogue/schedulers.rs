@@ -1,11 +1,12 @@
 //! # schedulers
 //!
-//! A pod says which scheduler chooses its node. One that is meant for others may know nothing of quotas of devices, of
-//! queues, or of what keeps tenants' nodes apart.
+//! A pod selects the scheduler that chooses its node. A scheduler for other workloads may ignore device quotas, queues,
+//! or the rules that keep the nodes of tenants apart.
 //!
 //! ## If your pod was denied
 //!
-//! Set the pod's `schedulerName` to one that the message lists. A pod without the field has `default-scheduler`.
+//! Set the pod's `schedulerName` to a scheduler that the message lists. A pod without the field uses
+//! `default-scheduler`.
 
 use serde_json::json;
 

@@ -1,18 +1,18 @@
 //! # seLinuxOptions
 //!
-//! The SELinux label of a container decides what it can touch on a node that enforces SELinux. A container
-//! takes the pod's options as a whole unless it sets its own, and what no option sets the runtime chooses,
-//! safely. So a part that is not set is allowed, and one that is set must be in that part's list: by default
-//! the types that confine a container, no user, no role and any level, as the Pod Security Standards say.
+//! The SELinux label of a container determines its access on a node that enforces SELinux. A container inherits all
+//! options of the pod, unless it sets `seLinuxOptions` itself. The runtime chooses a safe value for each option that is
+//! unset. So an unset option is allowed, and a value must be in the list of its option. By default, the lists contain
+//! the types that confine a container, no user, no role and any level, as in the Pod Security Standards.
 //!
-//! `required` is what PodSecurityPolicy's `MustRunAs` was: each part with a list must be set, by the pod or by
-//! each container, so that nothing is left to the runtime's choice.
+//! `required` corresponds to `MustRunAs` of PodSecurityPolicy: the pod or each container must set each option that has
+//! a list, so that the runtime does not choose it.
 //!
 //! ## If your pod was denied
 //!
-//! Remove the part that the message names, or set it to an allowed value. Where the message says that a part is unset,
-//! set it in the pod's `securityContext.seLinuxOptions`, and remove `seLinuxOptions` from containers, whose own replace
-//! the pod's as a whole.
+//! Remove the option in the message, or set it to an allowed value. If the message reports an unset option, set it in
+//! the pod's `securityContext.seLinuxOptions`, and remove `seLinuxOptions` from containers, because it replaces all
+//! options of the pod.
 
 use crate::json::Change as _;
 use serde_json::{Value as Json, json};

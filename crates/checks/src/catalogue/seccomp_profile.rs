@@ -1,13 +1,13 @@
 //! # seccompProfile
 //!
-//! Seccomp limits the system calls that a container can make. A container takes the pod's profile unless it
-//! sets its own; without either it runs unconfined on most nodes.
+//! Seccomp limits the system calls of a container. A container inherits the profile of the pod, unless it sets a
+//! profile itself. With neither, it runs unconfined on most nodes.
 //!
 //! ## If your pod was denied
 //!
-//! Set `seccompProfile: {type: RuntimeDefault}` in the pod's `securityContext`, and remove it from containers, whose
-//! own would win. A program that the runtime's profile stops needs a `Localhost` profile, which an admin puts on the
-//! nodes.
+//! Set `seccompProfile: {type: RuntimeDefault}` in the pod's `securityContext`, and remove it from containers, because
+//! it would override the value of the pod. If the profile of the runtime blocks the program, it needs a `Localhost`
+//! profile. An administrator has to install that on the nodes.
 
 use serde_json::json;
 

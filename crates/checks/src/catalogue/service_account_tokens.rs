@@ -1,20 +1,21 @@
 //! # serviceAccountTokens
 //!
-//! A projected volume can hold a token of the pod's service account for any audience, such as a vault or a cloud that trusts
-//! the cluster, and for any time. Whoever gets hold of it is that service account there until it expires. The
-//! audience `''` stands for a token that names none, which is for the API server.
+//! A projected volume can hold a token of the pod's service account for any audience, such as a vault or a cloud that
+//! trusts the cluster, and with any lifetime. Until it expires, anyone with the token can act as that service account
+//! there. The audience `''` means a token without an audience, which is for the API server.
 //!
-//! The token that the API server mounts by itself is not meant: whether a pod may have it is for the check
-//! `automountServiceAccountToken`. It is known by its volume (`kube-api-access-*`), which has no audience and at
-//! most 3607 seconds, in a pod that does not say `automountServiceAccountToken: false`; a pod that copies it gets nothing
-//! else.
+//! The check does not cover the token that the API server mounts automatically: see the check
+//! `automountServiceAccountToken`. That token is recognized by its volume (`kube-api-access-*`), which has no audience
+//! and at most 3607 seconds, in a pod that does not set `automountServiceAccountToken: false`. A pod that copies this
+//! volume gains nothing else.
 //!
-//! Who may ask the API server for a token without a pod (`serviceaccounts/token`) is for RBAC.
+//! Permission to request a token from the API server without a pod (`serviceaccounts/token`) is for RBAC.
 //!
 //! ## If your pod was denied
 //!
-//! Set `audience` to one that the message lists, and `expirationSeconds` to at most what it says; the kubelet renews a
-//! token in time. A pod that needs a token for the API server leaves that to `automountServiceAccountToken: true`.
+//! Set `audience` to a value that the message lists, and `expirationSeconds` to at most the value in the message. The
+//! kubelet renews the token before it expires. A pod that needs a token for the API server can use
+//! `automountServiceAccountToken: true` instead.
 
 use serde_json::json;
 
@@ -30,7 +31,7 @@ const MOUNTED: &str = "variables.spec.?automountServiceAccountToken.orValue(true
 /// The check.
 pub static CHECK: Check = Check {
     id: "serviceAccountTokens",
-    title: "Tokens that pods ask for",
+    title: "Projected service account tokens",
     settings: &["identity.serviceAccountTokens", "volumes.allowed"],
     psp: None,
     pss: &[],

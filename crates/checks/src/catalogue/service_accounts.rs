@@ -1,17 +1,18 @@
 //! # serviceAccounts
 //!
-//! A pod may run as any service account of its namespace, and has its rights: whoever may make pods has the rights of all
-//! of them, also of those that an operator or an admin made in the namespace for a purpose of its own.
+//! A pod may run as any service account of its namespace, and has its permissions. So a user with permission to create
+//! pods has the permissions of all of them, including accounts that an operator or an administrator created there for
+//! another purpose.
 //!
-//! The API server writes `default` into a pod that names none before it asks policies; a pod template without one means
-//! the same. `serviceAccount` is an old name of the field.
+//! If a pod has no service account, the API server sets `default` before policies run. A pod template without one is
+//! treated in the same way. `serviceAccount` is a deprecated name of the field.
 //!
-//! The pods with which Palisade asks whether a profile is in force run as `default` where that is allowed, or else as the
-//! first of the list, which must then exist in the namespace `palisade-probe`.
+//! The probe pods of Palisade run as `default` if that is allowed, and otherwise as the first account of the list,
+//! which must then exist in the namespace `palisade-probe`. Palisade uses them to test whether a profile is enforced.
 //!
 //! ## If your pod was denied
 //!
-//! Set the pod's `serviceAccountName` to one that the message lists, and remove `serviceAccount`.
+//! Set the pod's `serviceAccountName` to an account that the message lists, and remove `serviceAccount`.
 
 use crate::json::Change as _;
 use serde_json::json;

@@ -1,13 +1,14 @@
 //! # shareProcessNamespace
 //!
-//! With `shareProcessNamespace: true` the containers of a pod see each other's processes, and through `/proc` their
-//! files and environment: a container that one author trusts less, such as a sidecar, reads the secrets of the others.
-//! No other pod is concerned.
+//! With `shareProcessNamespace: true`, the containers of a pod see each other's processes, and through `/proc` their
+//! files and environment. A less trusted container, such as a sidecar, can then read the secrets of the others. Other
+//! pods are not affected.
 //!
 //! ## If your pod was denied
 //!
-//! Remove `shareProcessNamespace`. Containers of one pod reach each other at `localhost`, and share files in an `emptyDir`
-//! volume. To look into a running container, `kubectl debug --target` shows an ephemeral container the processes of one.
+//! Remove `shareProcessNamespace`. Containers of a pod connect to each other at `localhost`, and share files in an
+//! `emptyDir` volume. To inspect a running container, use `kubectl debug --target`: its ephemeral container sees the
+//! processes of that container.
 
 use serde_json::json;
 
@@ -16,7 +17,7 @@ use crate::{Check, Field, Over, Resolve, Rule, pod};
 /// The check.
 pub static CHECK: Check = Check {
     id: "shareProcessNamespace",
-    title: "Sharing of processes between containers",
+    title: "Shared process namespace",
     settings: &["privileges.shareProcessNamespace"],
     psp: None,
     pss: &[],

@@ -1,10 +1,11 @@
 //! # supplementalGroups
 //!
-//! Further groups of a pod's processes. On a shared file system a foreign group opens other tenants' files.
+//! Additional groups of a pod's processes. On a shared file system, the group of another tenant gives access to that
+//! tenant's files.
 //!
 //! ## If your pod was denied
 //!
-//! Set `supplementalGroups` in the pod's `securityContext` to ids that the message says. Containers have no such field.
+//! Set `supplementalGroups` in the pod's `securityContext` to ids in the message. Containers have no such field.
 
 use serde_json::json;
 
@@ -18,7 +19,7 @@ use crate::{Check, DefaultValue, Field, FieldDefault, Rule, Subject, pod};
 /// The check.
 pub static CHECK: Check = Check {
     id: "supplementalGroups",
-    title: "Further groups of processes",
+    title: "Supplemental groups",
     settings: &["users.supplementalGroups"],
     psp: Some("supplementalGroups"),
     pss: &[],

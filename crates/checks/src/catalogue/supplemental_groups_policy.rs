@@ -1,16 +1,16 @@
 //! # supplementalGroupsPolicy
 //!
-//! Unless a pod says `supplementalGroupsPolicy: Strict`, its processes are also in the groups that `/etc/group` of the
-//! image gives to their user. Whoever makes the image thus joins any group, whatever `supplementalGroups` allows; on a
-//! shared file system a foreign group opens other tenants' files.
+//! Unless a pod sets `supplementalGroupsPolicy: Strict`, its processes are also members of the groups that `/etc/group`
+//! of the image gives to their user. The author of the image can so join any group, whatever `supplementalGroups`
+//! allows. On a shared file system, the group of another tenant gives access to that tenant's files.
 //!
-//! A node whose container runtime does not know the field rejects pods with `Strict` (`status.features` of the node
-//! says whether it does).
+//! A node rejects pods with `Strict` if its container runtime does not support the field (`status.features` of the node
+//! reports support).
 //!
 //! ## If your pod was denied
 //!
-//! Set `supplementalGroupsPolicy: Strict` in the pod's `securityContext`. Containers have no such field. Groups that the
-//! image relied on go into `supplementalGroups`.
+//! Set `supplementalGroupsPolicy: Strict` in the pod's `securityContext`. Containers have no such field. List the
+//! groups that the image needs in `supplementalGroups`.
 
 use serde_json::json;
 
@@ -27,7 +27,7 @@ const FIELD: &str = "variables.podSecurityContext.?supplementalGroupsPolicy";
 /// The check.
 pub static CHECK: Check = Check {
     id: "supplementalGroupsPolicy",
-    title: "Groups in an image",
+    title: "Supplemental groups policy",
     settings: &["users.supplementalGroupsPolicy", "privileges.windows"],
     psp: None,
     pss: &[],

@@ -1,16 +1,16 @@
 //! # sysctls
 //!
-//! A sysctl that the kernel keeps for each namespace can be set for a pod; others, and some of these, reach
-//! beyond the pod. The kubelet refuses unsafe ones unless it is told otherwise; here it is the profile that
-//! says what a tenant may ask for. A name may end in `*`, which stands for any rest.
+//! A pod can set a sysctl that the kernel keeps for each namespace. Other sysctls, and some of these, affect more than
+//! the pod. By default, the kubelet rejects unsafe sysctls; the profile determines which ones a tenant may set. A name
+//! may end in `*`, which matches any suffix.
 //!
-//! The kernel also takes `/` for `.` in a name. Allowed names are compared as written. Forbidden ones are
-//! compared in either spelling, so that `kernel/msgmax` does not pass by `kernel.msg*`.
+//! The kernel also accepts `/` instead of `.` in a name. Allowed names are compared as written. Forbidden names are
+//! compared in both spellings, so that `kernel/msgmax` does not pass as `kernel.msg*`.
 //!
 //! ## If your pod was denied
 //!
-//! Remove the sysctl from the pod's `securityContext.sysctls`, or have an admin allow it. Much of what a sysctl sets
-//! for a pod, a program can set for its own sockets, such as keepalive and buffer sizes.
+//! Remove the sysctl from the pod's `securityContext.sysctls`, or ask an administrator to allow it. A program can set
+//! many of these values for its own sockets instead, such as keepalive and buffer sizes.
 
 use serde_json::json;
 
@@ -25,7 +25,7 @@ fn matches(name: &str, f: &str) -> String {
 /// The check.
 pub static CHECK: Check = Check {
     id: "sysctls",
-    title: "Kernel parameters",
+    title: "Sysctls",
     settings: &["privileges.sysctls"],
     psp: Some("allowedUnsafeSysctls, forbiddenSysctls"),
     pss: &[Pss { level: Level::Baseline, id: "sysctls", since: 0 }],

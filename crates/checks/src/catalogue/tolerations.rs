@@ -1,18 +1,19 @@
 //! # tolerations
 //!
-//! A taint keeps pods off a node, such as one of the control plane or of another tenant, and a toleration lets them on it.
-//! A pod may tolerate only what the profile lists: what a pod tolerates must be covered by one toleration of the list. One
-//! with the operator `Exists` covers any value, one without an effect all effects, one without a key all keys.
+//! A taint keeps pods off a node, for example a node of the control plane or of another tenant. A toleration allows a
+//! pod on it. Each toleration of a pod must be covered by one toleration of the profile's list. A listed toleration
+//! with the operator `Exists` covers any value, without an effect it covers all effects, and without a key it covers
+//! all keys.
 //!
-//! The API server itself adds two tolerations to every pod, of the taints `node.kubernetes.io/not-ready` and
-//! `node.kubernetes.io/unreachable` with the effect NoExecute. They say how long a pod stays on a node that fails and open
-//! no node, and are always allowed. What the controller of DaemonSets, a runtime class, or the admission plugin
-//! PodTolerationRestriction adds must be listed where tenants may have it.
+//! The API server adds two tolerations to every pod, for the taints `node.kubernetes.io/not-ready` and
+//! `node.kubernetes.io/unreachable` with the effect NoExecute. They determine how long a pod stays on a failed node and
+//! give access to no node. They are always allowed. List the tolerations that the DaemonSet controller, a runtime class
+//! or the admission plugin PodTolerationRestriction adds, if tenants may have them.
 //!
 //! ## If your pod was denied
 //!
 //! Remove the toleration, or narrow it to one that the message lists: with a key, a value and an effect. A toleration
-//! without a key, with the operator `Exists`, tolerates everything.
+//! without a key and with the operator `Exists` tolerates all taints.
 
 use serde_json::{Value as Json, json};
 
@@ -26,7 +27,7 @@ const ADDED: &str = "t.?key.orValue('') in ['node.kubernetes.io/not-ready', 'nod
 /// The check.
 pub static CHECK: Check = Check {
     id: "tolerations",
-    title: "Tolerated taints",
+    title: "Tolerations",
     settings: &["scheduling.tolerations"],
     psp: None,
     pss: &[],
@@ -113,7 +114,8 @@ fn joined(parts: Vec<Part>) -> String {
     cel::concat(&out)
 }
 
-/// CEL of type bool: whether the toleration `t` is covered. What is allowed is added to `says`.
+/// CEL of type bool: whether the toleration `t` is covered. A description of the allowed tolerations is added to
+/// `says`.
 fn lower(cx: &mut Lowering<'_>, path: &str, allowed: &AllowedToleration, says: &mut Vec<Part>) -> String {
     let AllowedToleration { key, operator, value, effect } = allowed;
     let quoted = |part: &Part| part.as_ref().map_or_else(Clone::clone, |constant| cel::quote(constant));
@@ -143,7 +145,7 @@ fn lower(cx: &mut Lowering<'_>, path: &str, allowed: &AllowedToleration, says: &
         ),
     }
     if key.is_none() && *operator == TolerationOperator::Equal {
-        cx.report(Diagnostic::new(path, "has no key").help("name one, or say operator: Exists"));
+        cx.report(Diagnostic::new(path, "has no key").help("set key, or set operator: Exists"));
     }
     if let Some(effect) = effect {
         let effect: &str = effect.into();

@@ -1,11 +1,11 @@
 //! # windowsHostProcess
 //!
-//! A HostProcess container runs on a Windows node itself, as a privileged container does on a Linux node.
+//! A HostProcess container runs directly on a Windows node, like a privileged container on a Linux node.
 //!
 //! ## If your pod was denied
 //!
-//! Remove `hostProcess`, and `hostNetwork` if it is there for its sake. What a HostProcess container does to a node, an
-//! admin has to do.
+//! Remove `hostProcess`, and `hostNetwork` if it was set only for it. Tasks that need a HostProcess container on a node
+//! are for administrators.
 
 use serde_json::json;
 
@@ -14,7 +14,7 @@ use crate::{Check, Field, Finding, Level, Over, Pss, Resolve, Rule, pod};
 /// The check.
 pub static CHECK: Check = Check {
     id: "windowsHostProcess",
-    title: "HostProcess containers of Windows",
+    title: "Windows HostProcess containers",
     settings: &["privileges.windowsHostProcess"],
     psp: None,
     pss: &[Pss { level: Level::Baseline, id: "windowsHostProcess", since: 0 }],

@@ -40,15 +40,15 @@ pub(super) static TYPES: &[Type] = &[
             group(
                 &["gmsaCredentialSpec", "gmsaCredentialSpecName"],
                 Open(
-                    "the webhook of group-managed service accounts asks RBAC whether the pod's service account may use \
-                     the account. Clusters without Windows nodes have none.",
+                    "The webhook of group-managed service accounts checks by RBAC that the pod's service account may \
+                     use the account. Clusters without Windows nodes have none.",
                 ),
             ),
             group(
                 &["runAsUserName"],
                 Open(
-                    "it names a user of the container's image. Users of Windows have no numbers, and no account of the \
-                     node is reached by a name unless the container is a HostProcess container.",
+                    "It names a user of the container's image. Windows users have no numeric ids, and only a \
+                     HostProcess container can use an account of the node by its name.",
                 ),
             ),
         ],
@@ -58,15 +58,15 @@ pub(super) static TYPES: &[Type] = &[
         title: "`volumeMounts[*]` of a container",
         groups: &[
             group(&["readOnly", "recursiveReadOnly", "mountPropagation"], Checked),
-            group(&["name", "mountPath"], Open("which volume of the pod is mounted, and where in the container.")),
+            group(&["name", "mountPath"], Open("The volume of the pod, and its path in the container.")),
             group(
                 &["subPath", "subPathExpr"],
                 Open(
-                    "a path below the volume; the kubelet follows no link out of it. What the volume is, other checks \
-                     say.",
+                    "A path below the volume; the kubelet follows no link out of it. Other checks restrict the \
+                     volume.",
                 ),
             ),
-            group(&["bindMountOptions"], Open("noexec, nodev and nosuid only take privileges away.")),
+            group(&["bindMountOptions"], Open("The options noexec, nodev and nosuid only remove privileges.")),
         ],
     },
     Type {
@@ -75,8 +75,8 @@ pub(super) static TYPES: &[Type] = &[
         groups: &[group(
             &["name", "devicePath"],
             Open(
-                "a block device comes from a claim of the same namespace, and its volume must have the mode Block: which \
-                 volumes there are is for storage classes and admins.",
+                "A block device comes from a claim of the same namespace, and its volume must have the mode Block. \
+                 Storage classes and admins limit the volumes.",
             ),
         )],
     },
@@ -85,10 +85,10 @@ pub(super) static TYPES: &[Type] = &[
         title: "`ports[*]` of a container",
         groups: &[
             group(&["hostPort"], Checked),
-            group(&["hostIP"], Open("it has a meaning only beside `hostPort`, which is restricted.")),
+            group(&["hostIP"], Open("It has an effect only with `hostPort`, which is restricted.")),
             group(
                 &["name", "containerPort", "protocol"],
-                Open("it informs; a container can listen on any port of its pod."),
+                Open("Informational; a container can listen on any port of its pod."),
             ),
         ],
     },
@@ -99,10 +99,16 @@ pub(super) static TYPES: &[Type] = &[
             group(&["exec"], OpenWhole(EXEC)),
             group(&["httpGet"], Of("HTTPGetAction")),
             group(&["tcpSocket"], Of("TCPSocketAction")),
-            group(&["grpc"], OpenWhole("the kubelet calls the pod's own address: such a probe can name no other.")),
+            group(
+                &["grpc"],
+                OpenWhole("The kubelet calls the pod's own address. Such a probe cannot name another one."),
+            ),
             group(
                 &["initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"],
-                Open("when the kubelet asks, at most once in a second, and when the container counts as failed."),
+                Open(
+                    "The times at which the kubelet probes, at most once in a second, and the number of failures \
+                     until the container counts as failed.",
+                ),
             ),
             group(&["terminationGracePeriodSeconds"], Open(GRACE)),
         ],
@@ -114,7 +120,7 @@ pub(super) static TYPES: &[Type] = &[
             group(&["postStart", "preStop"], Of("LifecycleHandler")),
             group(
                 &["stopSignal"],
-                Open("which signal ends the container's own process. It is killed after its grace period."),
+                Open("The signal that ends the container's own process. The process is killed after its grace period."),
             ),
         ],
     },
@@ -125,7 +131,7 @@ pub(super) static TYPES: &[Type] = &[
             group(&["exec"], OpenWhole(EXEC)),
             group(&["httpGet"], Of("HTTPGetAction")),
             group(&["tcpSocket"], Of("TCPSocketAction")),
-            group(&["sleep"], OpenWhole("the API server limits it by the grace period.")),
+            group(&["sleep"], OpenWhole("The API server limits it by the grace period.")),
         ],
     },
     Type {
@@ -136,13 +142,13 @@ pub(super) static TYPES: &[Type] = &[
             group(
                 &["httpHeaders"],
                 OpenWhole(
-                    "a header `Host` changes what the request says, not whom the kubelet calls: that is the pod's own \
-                     address, as `host` is restricted.",
+                    "A header `Host` changes the request, not the address that the kubelet calls. That is the pod's \
+                     own address, because `host` is restricted.",
                 ),
             ),
             group(
                 &["path", "port", "scheme", "protocol"],
-                Open("how the kubelet asks at the pod's own address, as `host` is restricted."),
+                Open("They are part of a request to the pod's own address, because `host` is restricted."),
             ),
         ],
     },
@@ -151,28 +157,29 @@ pub(super) static TYPES: &[Type] = &[
         title: "`tcpSocket` of probes and lifecycle handlers",
         groups: &[
             group(&["host"], Checked),
-            group(&["port"], Open("a port at the pod's own address, as `host` is restricted.")),
+            group(&["port"], Open("A port at the pod's own address, because `host` is restricted.")),
         ],
     },
     Type {
         schemas: &["EnvVar"],
         title: "`env[*]` of a container",
         groups: &[
-            group(&["name", "value"], Open("what the container's own processes read.")),
+            group(&["name", "value"], Open("Only the container's own processes read them.")),
             group(
                 &["valueFrom"],
                 OpenWhole(
-                    "it reads ConfigMaps and Secrets of the same namespace, fields of the pod itself, or a file of one of \
-                     its volumes (`fileKeyRef`). Which Secrets a pod may use is for the namespace.",
+                    "It reads ConfigMaps and Secrets of the same namespace, fields of the pod itself, or a file of \
+                     one of its volumes (`fileKeyRef`). The namespace is the boundary for Secrets.",
                 ),
             ),
         ],
     },
 ];
 
-const EXEC: &str = "it runs inside of the container, with the container's privileges.";
-pub(super) const GRACE: &str = "whoever may delete a pod may say any grace period, or set a finalizer, so that a limit would not \
-                                hold. Whoever drains a node or empties a namespace can say a shorter one.";
+const EXEC: &str = "It runs inside of the container, with the container's privileges.";
+pub(super) const GRACE: &str = "A limit would have no effect: users with permission to delete a pod can give any \
+                                grace period, or set a finalizer. A drain of a node or the deletion of a namespace \
+                                can use a shorter one.";
 
 const CONTAINER: &[Group] = &[
     group(&["image"], Checked),
@@ -185,46 +192,43 @@ const CONTAINER: &[Group] = &[
     group(&["env"], Of("EnvVar")),
     group(
         &["envFrom"],
-        OpenWhole(
-            "it reads ConfigMaps and Secrets of the same namespace. Which Secrets a pod may use is for the namespace.",
-        ),
+        OpenWhole("It reads ConfigMaps and Secrets of the same namespace. The namespace is the boundary for Secrets."),
     ),
     group(
         &["imagePullPolicy"],
         Open(
-            "whether an image that is on the node already may be used without asking its registry is for the kubelet \
-             (`imagePullCredentialsVerificationPolicy`) or the admission plugin AlwaysPullImages.",
+            "The kubelet (`imagePullCredentialsVerificationPolicy`) or the admission plugin AlwaysPullImages decides \
+             whether an image on the node may be used without a request to its registry.",
         ),
     ),
     group(
         &["name", "command", "args", "workingDir"],
-        Open("what runs in the container. The other checks confine it whatever it is."),
+        Open("The processes of the container. The other checks confine any process."),
     ),
     group(
         &["stdin", "stdinOnce", "tty"],
-        Open("whether its input can be attached to, which is for RBAC (`pods/attach`)."),
+        Open("They permit attaching to its input. Use RBAC (`pods/attach`) to limit that."),
     ),
     group(
         &["terminationMessagePath", "terminationMessagePolicy"],
-        Open(
-            "where the container writes why it ended: a file in the container, of which the kubelet reads at most 4 KiB.",
-        ),
+        Open("A file in the container for its termination message. The kubelet reads at most 4 KiB of it."),
     ),
     group(
         &["resources", "resizePolicy"],
-        OpenWhole("how much a namespace and a container may use is for ResourceQuota and LimitRange."),
+        OpenWhole("Use ResourceQuota and LimitRange to limit the resources of a namespace and a container."),
     ),
     group(
         &["restartPolicy", "restartPolicyRules"],
         OpenWhole(
-            "they say when the container itself, or the pod with it, starts again. The kubelet waits longer each time.",
+            "They determine when the container itself, or the pod with it, restarts. The kubelet waits longer each \
+             time.",
         ),
     ),
     group(
         &["targetContainerName"],
         Open(
-            "an ephemeral container sees the processes of another container of the same pod. Who may add one is for RBAC \
-             (`pods/ephemeralcontainers`).",
+            "An ephemeral container sees the processes of another container of the same pod. Use RBAC \
+             (`pods/ephemeralcontainers`) to limit who adds one.",
         ),
     ),
 ];

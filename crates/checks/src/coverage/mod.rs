@@ -1,9 +1,8 @@
-//! Which check restricts which field of a pod, and why no check restricts the others.
+//! The fields of a pod that checks restrict, and the reasons why no check restricts the others.
 //!
-//! [`TYPES`] has every field that a supported Kubernetes has in a pod's `spec`, so that none is forgotten: a test of
-//! `crates/gate` reads the API's schemas and fails at a field that is not here, and at one that no minor has. Which
-//! fields a check restricts, the check says in [`Check::fields`]; this table only says that one does.
-//! `docs/coverage.md` is generated from it.
+//! [`TYPES`] has every field of a pod's `spec` in a supported Kubernetes. A test of `crates/gate` reads the API's
+//! schemas and fails at a missing field, and at a field that no minor has. [`Check::fields`] lists the fields that a
+//! check restricts; this table only marks them as restricted. `docs/coverage.md` is generated from it.
 
 mod containers;
 mod pods;
@@ -11,13 +10,13 @@ mod volumes;
 
 use crate::{Check, Field, catalogue};
 
-/// A type of the Kubernetes API that a pod is made of.
+/// A type of the Kubernetes API that is part of a pod.
 #[derive(Clone, Copy, Debug)]
 pub struct Type {
     /// The last parts of its names in the API's schemas. Most have one; a container and an ephemeral container have
     /// the same fields.
     pub schemas: &'static [&'static str],
-    /// Where a pod has it, in words.
+    /// Its place in a pod, as a heading.
     pub title: &'static str,
     /// The decisions about its fields. Each field is in one group.
     pub groups: &'static [Group],
@@ -37,13 +36,13 @@ pub struct Group {
 pub enum Decision {
     /// A check restricts it, in each place where a pod has it.
     Checked,
-    /// A check restricts it, but does not look inside, for this reason.
+    /// A check restricts it but not its fields, for this reason (one or more sentences).
     CheckedWhole(&'static str),
-    /// It is of this type, and each field of that has its own decision.
+    /// It has this type, and each field of the type has a separate decision.
     Of(&'static str),
-    /// No check restricts it, for this reason.
+    /// No check restricts it, for this reason (one or more sentences).
     Open(&'static str),
-    /// No check restricts it, nor anything in it, for this reason.
+    /// No check restricts it or its fields, for this reason (one or more sentences).
     OpenWhole(&'static str),
 }
 

@@ -13,7 +13,7 @@ pub(super) static TYPES: &[Type] = &[
         title: "`spec.securityContext.sysctls[*]`",
         groups: &[
             group(&["name"], Checked),
-            group(&["value"], Open("the check says which parameters may be set; any value of those may be.")),
+            group(&["value"], Open("The check limits the parameters that a pod sets, not their values.")),
         ],
     },
     Type {
@@ -23,9 +23,7 @@ pub(super) static TYPES: &[Type] = &[
             group(&["key", "operator", "value", "effect"], Checked),
             group(
                 &["tolerationSeconds"],
-                Open(
-                    "it only says how long a pod stays on a node that gets a taint, which the pod tolerates in any case.",
-                ),
+                Open("It only limits how long a pod stays on a node with a new taint that the pod tolerates."),
             ),
         ],
     },
@@ -42,17 +40,17 @@ pub(super) static TYPES: &[Type] = &[
             group(
                 &["resourceClaimName", "resourceClaimTemplateName"],
                 Open(
-                    "they name objects of the same namespace. Which devices a claim may ask for is decided where it is \
-                     made, and administrative access needs a label of the namespace (`resource.kubernetes.io/admin-access`).",
+                    "They name objects of the same namespace. Devices are limited when a claim is created. \
+                     Administrative access requires a label of the namespace (`resource.kubernetes.io/admin-access`).",
                 ),
             ),
         ],
     },
 ];
 
-const NAME: &str = "a name within the pod.";
-const DNS: &str = "the pod asks other servers for names, which its processes can do anyway. Where they may connect to is for network \
-                   policies.";
+const NAME: &str = "A name within the pod.";
+const DNS: &str = "The pod sends DNS queries to other servers; its processes can do that anyway. Use network policies \
+                   to limit connections.";
 
 const SPEC: &[Group] = &[
     group(&["containers", "initContainers"], Of("Container")),
@@ -79,87 +77,90 @@ const SPEC: &[Group] = &[
         ],
         Checked,
     ),
-    group(&["hostAliases"], CheckedWhole("whether a pod has any is checked, not which.")),
+    group(&["hostAliases"], CheckedWhole("The check only tests whether a pod has any.")),
     group(
         &["hostUsers"],
         Open(
-            "true is what every pod has; false, a user namespace of its own, only takes privileges away. Some checks ask \
-             less of such a pod where the profile says so. Palisade can default it to false \
-             (`mutation.additionalDefaults`), and a custom check can demand it.",
+            "True is the default. False gives the pod a separate user namespace, which only removes privileges. Some \
+             checks require less of such a pod if the profile permits it. Palisade can default it to false \
+             (`mutation.additionalDefaults`), and a custom check can require false.",
         ),
     ),
     group(
         &["priority", "preemptionPolicy"],
         Open(
-            "the API server sets both from the priority class, and rejects a pod with other values (admission plugin \
-             Priority). In a template they are judged when its pods are made.",
+            "The API server sets both from the priority class, and rejects a pod with other values (admission plugin \
+             Priority). In a template they are evaluated when its pods are created.",
         ),
     ),
     group(
         &["affinity"],
         OpenWhole(
-            "it only narrows the choice of nodes: `nodeSelector` must hold besides it. Terms about pods of other namespaces \
-             can be limited by a ResourceQuota with the scope CrossNamespacePodAffinity.",
+            "It only narrows the choice of nodes; `nodeSelector` must also match. A ResourceQuota with the scope \
+             CrossNamespacePodAffinity can limit terms about pods of other namespaces.",
         ),
     ),
     group(
         &["topologySpreadConstraints"],
-        OpenWhole("they only narrow the choice of nodes, and count pods of the same namespace."),
+        OpenWhole("They only narrow the choice of nodes, and count pods of the same namespace."),
     ),
-    group(&["schedulingGates"], OpenWhole("they keep the pod itself from being scheduled, and nothing else.")),
+    group(&["schedulingGates"], OpenWhole("They only delay the scheduling of the pod itself.")),
     group(
         &["schedulingGroup", "workloadRef"],
         OpenWhole(
-            "they name a group of pods of the same namespace that are scheduled together. The group has a priority class \
-             of its own, which no pod shows: who may make PodGroups is for RBAC.",
+            "They name a group of pods of the same namespace that are scheduled together. The group has a separate \
+             priority class, which is not visible in a pod. Use RBAC to limit the creation of PodGroups.",
         ),
     ),
-    group(&["readinessGates"], OpenWhole("they keep the pod itself from being ready, and nothing else.")),
+    group(&["readinessGates"], OpenWhole("They only delay the readiness of the pod itself.")),
     group(
         &["evictionResponders"],
         OpenWhole(
-            "they name who is asked before the pod is evicted by an EvictionRequest, each for a limited time. A drain that \
-             uses `pods/eviction` asks none of them.",
+            "They name the responders that an EvictionRequest waits for before it evicts the pod, each for a limited \
+             time. A drain by `pods/eviction` does not wait for them.",
         ),
     ),
     group(
         &["overhead"],
         Open(
-            "the API server sets it from the runtime class, and rejects a pod with another one (admission plugin RuntimeClass).",
+            "The API server sets it from the runtime class, and rejects a pod with another value (admission plugin \
+             RuntimeClass).",
         ),
     ),
-    group(&["resources"], OpenWhole("how much a namespace and a pod may use is for ResourceQuota and LimitRange.")),
+    group(
+        &["resources"],
+        OpenWhole("Use ResourceQuota and LimitRange to limit the resources of a namespace and a pod."),
+    ),
     group(
         &["os"],
         OpenWhole(
-            "it says which fields the API server takes, and the kubelet rejects a pod for another operating system. Checks \
-             that a pod for Windows cannot satisfy exempt it only where `privileges.windows` says so.",
+            "It determines the fields that the API server accepts, and the kubelet rejects a pod for another \
+             operating system. Checks that a pod for Windows cannot satisfy exempt it only if `privileges.windows` \
+             permits it.",
         ),
     ),
     group(
         &["imagePullSecrets"],
         OpenWhole(
-            "they name Secrets of the same namespace. Whether an image that is on the node already needs one is for the \
-             kubelet (`imagePullCredentialsVerificationPolicy`) or the admission plugin AlwaysPullImages.",
+            "They name Secrets of the same namespace. The kubelet (`imagePullCredentialsVerificationPolicy`) or the \
+             admission plugin AlwaysPullImages decides whether an image that is already on the node needs one.",
         ),
     ),
     group(
         &["dnsPolicy"],
-        Open(
-            "with `Default` the pod asks the servers that its node asks. Where it may connect to is for network policies.",
-        ),
+        Open("With `Default` the pod uses the DNS servers of its node. Use network policies to limit connections."),
     ),
     group(
         &["hostname", "hostnameOverride", "subdomain", "setHostnameAsFQDN"],
         Open(
-            "the name that the pod's processes see, and names below a headless Service of the same namespace. No other \
-             pod's name resolution changes.",
+            "The name that the pod's processes see, and names below a headless Service of the same namespace. The \
+             name resolution of other pods does not change.",
         ),
     ),
-    group(&["enableServiceLinks"], Open("it puts addresses of Services of the same namespace into the environment.")),
+    group(&["enableServiceLinks"], Open("It adds addresses of Services of the same namespace to the environment.")),
     group(
         &["activeDeadlineSeconds", "restartPolicy"],
-        Open("they say when the pod's own containers end and start again."),
+        Open("They determine when the pod's own containers end and restart."),
     ),
     group(&["terminationGracePeriodSeconds"], Open(super::containers::GRACE)),
 ];
@@ -176,12 +177,13 @@ const SECURITY_CONTEXT: &[Group] = &[
     group(&["sysctls"], Of("Sysctl")),
     group(
         &["fsGroupChangePolicy"],
-        Open("it says when the group of the pod's volumes is changed, to one that `fsGroup` allows."),
+        Open("It determines when the group of the pod's volumes is changed to a group that `fsGroup` allows."),
     ),
     group(
         &["seLinuxChangePolicy"],
         Open(
-            "it says how the pod's volumes get the label that `seLinuxOptions` allows: by a mount option or file by file.",
+            "It determines how the pod's volumes get the label that `seLinuxOptions` allows: by a mount option or \
+             file by file.",
         ),
     ),
 ];

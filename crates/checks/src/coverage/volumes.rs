@@ -16,8 +16,8 @@ pub(super) static TYPES: &[Type] = &[
             group(
                 &["volumeAttributes", "readOnly", "fsType"],
                 OpenWhole(
-                    "what they mean each driver decides. The check says which drivers a pod may use; a driver whose \
-                     attributes give too much should not be one of them.",
+                    "Their meaning depends on the driver. The check limits the drivers. Do not allow a driver whose \
+                     attributes give too many privileges.",
                 ),
             ),
             group(&["nodePublishSecretRef"], OpenWhole(SECRET)),
@@ -30,7 +30,7 @@ pub(super) static TYPES: &[Type] = &[
             group(&["driver"], Checked),
             group(
                 &["options", "readOnly", "fsType"],
-                OpenWhole("what they mean each driver decides. The check says which drivers a pod may use."),
+                OpenWhole("Their meaning depends on the driver. The check limits the drivers."),
             ),
             group(&["secretRef"], OpenWhole(SECRET)),
         ],
@@ -38,7 +38,10 @@ pub(super) static TYPES: &[Type] = &[
     Type {
         schemas: &["ImageVolumeSource"],
         title: "`image`",
-        groups: &[group(&["reference"], Checked), group(&["pullPolicy"], Open("as `imagePullPolicy` of a container."))],
+        groups: &[
+            group(&["reference"], Checked),
+            group(&["pullPolicy"], Open("Like `imagePullPolicy` of a container.")),
+        ],
     },
     Type {
         schemas: &["PersistentVolumeClaimVolumeSource"],
@@ -46,9 +49,9 @@ pub(super) static TYPES: &[Type] = &[
         groups: &[
             group(
                 &["claimName"],
-                Open("it names a claim of the same namespace. What a claim may ask for is decided where it is made."),
+                Open("It names a claim of the same namespace. Claims are limited when they are created."),
             ),
-            group(&["readOnly"], Open("true only takes away.")),
+            group(&["readOnly"], Open("True only removes access.")),
         ],
     },
     Type {
@@ -57,8 +60,8 @@ pub(super) static TYPES: &[Type] = &[
         groups: &[group(
             &["volumeClaimTemplate"],
             OpenWhole(
-                "the control plane makes a claim of it in the same namespace, which quotas, and policies for claims, judge as \
-                 any other.",
+                "The control plane creates a claim from it in the same namespace. Quotas and policies evaluate it \
+                 like other claims.",
             ),
         )],
     },
@@ -69,11 +72,11 @@ pub(super) static TYPES: &[Type] = &[
             group(
                 &["medium", "sizeLimit"],
                 Open(
-                    "how much a pod may use is for LimitRange and ResourceQuota (`ephemeral-storage`). What is in memory \
+                    "Use LimitRange and ResourceQuota (`ephemeral-storage`) to limit the size. A volume in memory \
                      counts against the memory limits of the containers.",
                 ),
             ),
-            group(&["mode"], Open("the permissions of a directory that only this pod sees.")),
+            group(&["mode"], Open("The permissions of a directory that only this pod sees.")),
         ],
     },
     Type {
@@ -83,8 +86,8 @@ pub(super) static TYPES: &[Type] = &[
             group(
                 &["name", "secretName", "items", "optional"],
                 OpenWhole(
-                    "they read ConfigMaps and Secrets of the same namespace, and fields of the pod itself. Which Secrets a \
-                     pod may use is for the namespace.",
+                    "They read ConfigMaps and Secrets of the same namespace, and fields of the pod itself. The \
+                     namespace is the boundary for Secrets.",
                 ),
             ),
             group(&["defaultMode", "defaultUser"], Open(FILES)),
@@ -99,17 +102,17 @@ pub(super) static TYPES: &[Type] = &[
         schemas: &["VolumeProjection"],
         title: "`projected.sources[*]`",
         groups: &[
-            group(&["configMap", "secret", "downwardAPI"], OpenWhole("as the volumes of these kinds.")),
+            group(&["configMap", "secret", "downwardAPI"], OpenWhole("Like the volumes of these kinds.")),
             group(
                 &["clusterTrustBundle"],
-                OpenWhole("trust anchors are public: they are there for every pod to read, and hold no keys."),
+                OpenWhole("Trust anchors are public. Every pod may read them, and they contain no keys."),
             ),
             group(&["serviceAccountToken"], Of("ServiceAccountTokenProjection")),
             group(
                 &["podCertificate"],
                 OpenWhole(
-                    "the kubelet asks a signer for a certificate of the pod. The signer is told pod, service account and node \
-                     by the API server and decides what they may have; a custom check can allow signers by name.",
+                    "The kubelet requests a certificate of the pod from a signer. The API server gives the signer the \
+                     pod, service account and node, and the signer decides. A custom check can allow signers by name.",
                 ),
             ),
         ],
@@ -121,13 +124,13 @@ pub(super) static TYPES: &[Type] = &[
     },
 ];
 
-const SECRET: &str = "it names a Secret of the same namespace.";
-const FILES: &str = "permissions and owner of files that only this pod sees.";
-const OF_A_SERVER: &str = "it names a server or a disk, which no check compares. Only privileged users should have this kind; \
-                           others get such volumes by a `persistentVolumeClaim`.";
+const SECRET: &str = "It names a Secret of the same namespace.";
+const FILES: &str = "Permissions and owner of files that only this pod sees.";
+const OF_A_SERVER: &str = "The kind names a server or a disk, which no check compares. Only privileged users should \
+                           have it; others get such volumes by a `persistentVolumeClaim`.";
 
 const VOLUME: &[Group] = &[
-    group(&["name"], Open("a name within the pod.")),
+    group(&["name"], Open("A name within the pod.")),
     group(&["hostPath"], Of("HostPathVolumeSource")),
     group(&["csi"], Of("CSIVolumeSource")),
     group(&["flexVolume"], Of("FlexVolumeSource")),
@@ -165,7 +168,8 @@ const VOLUME: &[Group] = &[
     group(
         &["gitRepo"],
         CheckedWhole(
-            "the kubelet no longer fetches repositories (it could run programs of them on the node); only the kind is compared.",
+            "The kubelet no longer fetches repositories, which could run programs on the node. Only the kind is \
+             compared.",
         ),
     ),
 ];

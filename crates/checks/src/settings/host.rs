@@ -13,25 +13,25 @@ use crate::Flag;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Host {
-    /// Whether pods may use the node's network namespace. true, false or $name. If absent: false.
+    /// Whether pods may use the node's network namespace. true, false or $name. If unset: false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<Flag>,
-    /// Whether pods may use the node's process namespace. true, false or $name. If absent: false.
+    /// Whether pods may use the node's process namespace. true, false or $name. If unset: false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<Flag>,
-    /// Whether pods may use the node's IPC namespace. true, false or $name. If absent: false.
+    /// Whether pods may use the node's IPC namespace. true, false or $name. If unset: false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ipc: Option<Flag>,
-    /// Ranges of ports of the node that containers may use as hostPort. If absent or empty: none.
+    /// Ranges of host ports that containers may use (hostPort). If unset or empty: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 16))]
     pub ports: Option<Vec<Range>>,
-    /// Whether probes and lifecycle handlers may name a host, which the kubelet then calls from the node. true,
-    /// false or $name. If absent: as in baseline; false for Baseline and Restricted from v1.34 on.
+    /// Whether probes and lifecycle handlers may set the field host; the kubelet calls that host from the node. true,
+    /// false or $name. If unset: as in baseline; false for Baseline and Restricted from v1.34 on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub probe_hosts: Option<Flag>,
-    /// Whether pods may set hostAliases: addresses that names have in their containers, whatever DNS says. true, false
-    /// or $name. If absent: true.
+    /// Whether pods may set hostAliases: names with addresses that take precedence over DNS in their containers. true,
+    /// false or $name. If unset: true.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub aliases: Option<Flag>,
 }

@@ -1,4 +1,4 @@
-//! `spec.identity`: as whom a pod speaks to the API server and to others.
+//! `spec.identity`: service accounts and tokens of pods.
 
 use kube::KubeSchema;
 use serde::{Deserialize, Serialize};
@@ -9,22 +9,22 @@ use super::{
 };
 use crate::{Flag, Integer, Text};
 
-/// As whom a pod speaks to the API server and to others.
+/// Service account and token restrictions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Identity {
-    /// Names of service accounts that pods may run as, * for all, or $name. A pod that names none runs as default. If
-    /// absent: all of its namespace.
+    /// Names of service accounts that pods may run as, * for all, or $name. A pod without a name runs as default. If
+    /// unset: all accounts in its namespace.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 64))]
     pub service_accounts: Option<Vec<Text>>,
-    /// Whether the API server may mount a token of its service account into a pod. If false, each pod must say
-    /// automountServiceAccountToken: false. What else a pod can say to get a token is for serviceAccountTokens. true,
-    /// false or $name. If absent: true.
+    /// Whether the API server may mount a token of the service account into a pod. If false, each pod must set
+    /// automountServiceAccountToken: false. For tokens in projected volumes, see serviceAccountTokens. true, false or
+    /// $name. If unset: true.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub automount_service_account_token: Option<Flag>,
-    /// Tokens of its service account that a pod asks for in projected volumes. The one that the API server mounts by
-    /// itself is not meant. If absent: any.
+    /// Tokens of the service account that pods may request in projected volumes. The token that the API server mounts
+    /// automatically does not count. If unset: any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub service_account_tokens: Option<TokenRules>,
 }
@@ -36,17 +36,17 @@ pub(super) static SETTINGS: &[Setting] = &[
     setting("identity.serviceAccountTokens", Other(&at!(identity.service_account_tokens))),
 ];
 
-/// Tokens that pods may ask for.
+/// Tokens that pods may request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TokenRules {
-    /// Audiences that a token may be for; '' for a token that names none, which is for the API server, * for all, or
+    /// Allowed audiences of a token; '' for a token without an audience, which is for the API server, * for all, or
     /// $name. An empty list allows no token.
     #[schemars(length(max = 64), inner(length(min = 0, max = 256)))]
     pub audiences: Vec<Text>,
-    /// The longest time that a token may be valid for; a pod that says none asks for 3600. If absent: any.
+    /// The longest lifetime of a token in seconds. The default of a pod is 3600. If unset: any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[x_kube(validation = ("type(self) == string || self >= 600",
-        "the API server gives no token for less than 600 seconds"))]
+        "must be at least 600 seconds, the minimum of the API server"))]
     pub max_expiration_seconds: Option<Integer>,
 }

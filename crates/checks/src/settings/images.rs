@@ -14,15 +14,15 @@ use crate::Text;
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Images {
     /// Registries, or paths in them, that images may come from: host[:port][/path], compared by path segment
-    /// after docker.io and library/ are added; * for all, or $name. Holds for containers and for image
-    /// volumes. If absent: all.
+    /// after docker.io and library/ are added; * for all, or $name. Applies to containers and image volumes.
+    /// If unset: all.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 64))]
     #[x_kube(validation = ("self.all(x, x == '*' || (!x.endsWith('/') && !x.contains('://') && !x.contains(' ')))",
-        "a registry is host[:port][/path], without a scheme and without a slash at its end"))]
+        "must be host[:port][/path], without a scheme and without a trailing slash"))]
     pub allowed_registries: Option<Vec<Text>>,
-    /// Where images are taken from instead of where a pod says: in each new pod the names of images are changed, of
-    /// containers and of image volumes, before anything judges them. Names in pod templates are not. If absent: none.
+    /// Replacement of image registries. The image names of containers and image volumes are changed in each new pod,
+    /// before policies are evaluated. Names in pod templates are not changed. If unset: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub redirect: Option<redirect::Redirect>,
 }

@@ -1,8 +1,8 @@
-//! Which level of the Pod Security Standards settings imply.
+//! The level of the Pod Security Standards that settings imply.
 //!
-//! This is a promise, so it is careful: a level is implied only if each setting by itself is as strict as the
-//! level, and alike in every namespace. Settings that together come to the same, or lists with parameters,
-//! imply less than they may achieve.
+//! The result is conservative: a level is implied only if each single setting is as strict as the level, and the same
+//! in every namespace. Settings that are as strict only in combination, and lists with parameters, imply a lower level
+//! than they may achieve.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -41,8 +41,8 @@ type Minimums = BTreeMap<ParameterName, i64>;
 /// Which parts of a setting are not as strict as the standard's.
 type Obstacles = fn(&Settings, &Settings, &Minimums) -> Vec<&'static str>;
 
-/// Settings that are not compared by their kind alone. Another one whose kind says nothing must be the standard's, where
-/// the standard asks for something.
+/// Settings that are not compared by their kind alone. Another one whose kind says nothing must be the standard's,
+/// where the standard asks for something.
 const OWN: &[(&str, Obstacles)] = &[
     ("users.runAsUser", run_as_user),
     ("users.relaxForUserNamespaces", relax_for_user_namespaces),
@@ -170,7 +170,7 @@ fn is_relaxed(flag: Option<&Flag>) -> bool {
     !matches!(flag, None | Some(Flag::Constant(false)))
 }
 
-/// Whether an allowance is refused where the standard refuses it.
+/// Whether an allowance is rejected where the standard rejects it.
 fn forbids(found: Option<&Flag>, asked: Option<&Flag>) -> bool {
     asked != Some(&Flag::Constant(false)) || found == Some(&Flag::Constant(false))
 }

@@ -2,9 +2,9 @@
 //! [`all`] for each setting; the Pod Security Standards ([`standard`]), what an absent setting means
 //! ([`Settings::seed`]), and which level a profile implies ([`implied()`]).
 //!
-//! Whatever goes over the settings one by one goes over the rows: what a level of the standards adds to a profile, which
-//! level a profile implies, whether one profile admits what another one admits, and the random and the stricter profiles
-//! of tests. None of them has a list of its own to which a new setting must be added.
+//! Code that iterates over all settings iterates over these rows: the settings that a level of the standards adds to a
+//! profile, the level that a profile implies, the comparison of two profiles, and the random and the stricter profiles
+//! of tests. None of them has a separate list to which a new setting must be added.
 
 use serde::{Deserialize, Serialize};
 
@@ -93,24 +93,24 @@ pub(crate) fn any(texts: &[Text]) -> bool {
 pub struct Setting {
     /// Its path below `spec`.
     pub path: &'static str,
-    /// What it holds.
+    /// The kind of its value.
     pub kind: Kind,
 }
 
-/// What a setting holds, and which of two values of it is stricter. What is absent restricts nothing.
+/// The kind of a setting's value, which determines the stricter one of two values. An unset value restricts nothing.
 #[derive(Clone, Copy)]
 pub enum Kind {
-    /// Whether something may be: false is stricter.
+    /// Whether something is allowed: false is stricter.
     Allowance(At<Flag>),
-    /// Whether something must be: true is stricter.
+    /// Whether something is required: true is stricter.
     Demand(At<Flag>),
-    /// Whether some pods need not do what another setting asks for: false is stricter. What is absent relaxes nothing.
+    /// Whether another setting does not apply to some pods: false is stricter. An unset value relaxes nothing.
     Relaxation(At<Flag>),
-    /// What may be: fewer texts are stricter, and `*` stands for any.
+    /// A list of allowed strings: fewer are stricter, and `*` allows every string.
     Texts(At<Vec<Text>>),
-    /// Something else. Only who knows it can say which of two values is stricter.
+    /// Another kind. Only code for this setting can determine the stricter one of two values.
     Other(&'static dyn Slot),
-    /// What is changed in pods. A pod is denied only where it says something that cannot be changed.
+    /// A change of pods. A pod is denied only if it has a value that cannot be changed.
     Change(&'static dyn Slot),
 }
 
@@ -130,7 +130,7 @@ impl<T> Clone for At<T> {
 
 impl<T> Copy for At<T> {}
 
-/// What can be done with a setting of whatever type.
+/// The operations on a setting of any type.
 pub trait Slot: Sync {
     /// Whether the settings say it.
     fn is_said(&self, settings: &Settings) -> bool;

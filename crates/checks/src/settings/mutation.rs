@@ -1,58 +1,58 @@
-//! What is defaulted in pods: `spec.mutation`, and the fields that no check asks about.
+//! Defaults for pods: `spec.mutation`, and the fields without a check.
 
 use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What is defaulted in new pods where they say nothing. A value that a pod sets is never changed, nor are pod
-/// templates.
+/// Defaults for fields that new pods leave unset. Values that a pod sets, and pod templates, are never changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Mutation {
-    /// Secure: what a check of this profile demands of every pod is defaulted, if one value is the obvious one:
+    /// Secure: set each field that a check of this profile requires, if it has one obvious value:
     /// allowPrivilegeEscalation false, runAsNonRoot true, a seccomp profile, capabilities to drop, a read-only root
-    /// filesystem, the first user or group of a range that a pod must be in, SELinux options that must be set,
-    /// supplementalGroupsPolicy Strict. None:
-    /// only what additionalDefaults and privileges.capabilities.defaultAdd name.
+    /// filesystem, the first user or group of a required range, required SELinux options, supplementalGroupsPolicy
+    /// Strict. None: set only the fields in additionalDefaults and the capabilities in
+    /// privileges.capabilities.defaultAdd.
     #[serde(default)]
     pub defaults: Defaults,
-    /// Fields that are defaulted though no check demands them, each with its safe value. AllowPrivilegeEscalation:
-    /// false. HostUsers: false, but not in a pod that uses the node's network, processes or IPC, or block devices.
-    /// ReadOnlyRootFilesystem: true. RunAsNonRoot: true. SeccompProfile: RuntimeDefault, or the first that is allowed.
-    /// SupplementalGroupsPolicy: Strict, so that a pod is in no group only because its image says so.
+    /// Fields that are set to a safe value even if no check requires them. AllowPrivilegeEscalation: false. HostUsers:
+    /// false, except in a pod that uses the node's network, process or IPC namespace, or block devices.
+    /// ReadOnlyRootFilesystem: true. RunAsNonRoot: true. SeccompProfile: RuntimeDefault, or the first allowed profile.
+    /// SupplementalGroupsPolicy: Strict, so that a pod has no groups that only its image defines.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8), extend("x-kubernetes-list-type" = "set"))]
     pub additional_defaults: Vec<AdditionalDefault>,
-    /// Who changes pods. Auto: the API server itself where it serves MutatingAdmissionPolicy (from Kubernetes 1.36
-    /// on, and 1.34 where it is turned on), or else Palisade's webhook. Native: the API server, and nobody where it cannot. Webhook: the webhook.
-    /// Off: nobody, whatever else is said here and in images.redirect.
+    /// The engine that mutates pods. Auto: the API server if it serves MutatingAdmissionPolicy (from Kubernetes 1.36
+    /// on, and from 1.34 if it is enabled), and Palisade's webhook otherwise. Native: only the API server; if it does
+    /// not serve MutatingAdmissionPolicy, pods are not mutated. Webhook: the webhook. Off: pods are not mutated,
+    /// regardless of the other settings here and in images.redirect.
     #[serde(default)]
     pub engine: Engine,
-    /// What happens to a pod where who changes it fails. Ignore: it is judged as it is, and denied if it does not
-    /// comply. Fail: it is refused.
+    /// The result if the mutation of a pod fails. Ignore: the pod is evaluated unchanged, and denied if it does not
+    /// comply. Fail: the pod is rejected.
     #[serde(default)]
     pub failure_policy: FailurePolicy,
 }
 
 impl Mutation {
-    /// Whether it says nothing.
+    /// Whether all its fields have their defaults.
     pub(crate) fn is_default(&self) -> bool {
         *self == Self::default()
     }
 }
 
 // The schema describes each of these where it is used.
-/// What is defaulted because a check demands it.
+/// The defaults for fields that a check requires.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Defaults {
-    /// Nothing.
+    /// None.
     #[default]
     None,
-    /// All that has an obvious value.
+    /// All fields with an obvious value.
     Secure,
 }
 
-/// A field that is defaulted though no check demands it.
+/// A field that is defaulted even if no check requires it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub enum AdditionalDefault {
     /// `allowPrivilegeEscalation: false` in containers.
@@ -69,28 +69,28 @@ pub enum AdditionalDefault {
     SupplementalGroupsPolicy,
 }
 
-/// Who changes pods.
+/// The engine that mutates pods.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::Display)]
 pub enum Engine {
-    /// The API server if it can, or else the webhook.
+    /// The API server if it can, and the webhook otherwise.
     #[default]
     Auto,
     /// The webhook.
     Webhook,
     /// The API server.
     Native,
-    /// Nobody.
+    /// None.
     Off,
 }
 
-/// What happens to a pod where who changes it fails.
+/// The result if the mutation of a pod fails.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::Display, strum::IntoStaticStr,
 )]
 pub enum FailurePolicy {
-    /// It is judged as it is.
+    /// The pod is evaluated unchanged.
     #[default]
     Ignore,
-    /// It is refused.
+    /// The pod is rejected.
     Fail,
 }

@@ -14,53 +14,53 @@ use crate::{Flag, Text};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Privileges {
-    /// Whether containers may be privileged. true, false or $name. If absent: false.
+    /// Whether containers may be privileged. true, false or $name. If unset: false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub privileged: Option<Flag>,
     /// Whether a process may gain more privileges than its parent, for example through a setuid binary. If
-    /// false, each container must say allowPrivilegeEscalation: false. true, false or $name. If absent: false.
+    /// false, each container must set allowPrivilegeEscalation: false. true, false or $name. If unset: false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allow_privilege_escalation: Option<Flag>,
-    /// Linux capabilities that containers may add and must drop. If absent: all must be dropped, and
+    /// Linux capabilities that containers may add and must drop. If unset: all must be dropped, and
     /// NET_BIND_SERVICE may be added.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capabilities: Option<Capabilities>,
-    /// Allowed values of procMount: Default, Unmasked, $name. If absent: Default.
+    /// Allowed values of procMount: Default, Unmasked, $name. If unset: Default.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 4))]
     #[x_kube(validation = ("self.all(x, x in ['Default', 'Unmasked', '*'] || x.startsWith('$'))",
-        "an allowed procMount is Default, Unmasked, * or $name (not DefaultProcMount)"))]
+        "must be Default, Unmasked, * or $name (not DefaultProcMount)"))]
     pub proc_mount: Option<Vec<Text>>,
-    /// Whether a pod in a user namespace of its own (hostUsers: false) may use any procMount. true, false or
-    /// $name. If absent: as in baseline; true for Baseline from v1.35 on, and false for Restricted.
+    /// Whether a pod in a separate user namespace (hostUsers: false) may use any procMount. true, false or
+    /// $name. If unset: as in baseline; true for Baseline from v1.35 on, and false for Restricted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unmasked_in_user_namespaces: Option<Flag>,
-    /// Seccomp profiles that containers run under. If absent: RuntimeDefault or any Localhost profile, and
+    /// Seccomp profiles that containers run under. If unset: RuntimeDefault or any Localhost profile, and
     /// one of them must be set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seccomp: Option<Seccomp>,
-    /// AppArmor profiles that containers run under. If absent: RuntimeDefault, any Localhost profile, or none set.
+    /// AppArmor profiles that containers run under. If unset: RuntimeDefault, any Localhost profile, or none set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub app_armor: Option<AppArmor>,
-    /// SELinux options that the pod and its containers may set. If absent: the types that confine a container,
+    /// SELinux options that the pod and its containers may set. If unset: the types that confine a container,
     /// any level, and neither user nor role.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub se_linux: Option<SeLinux>,
-    /// Sysctls that pods may set. If absent: those that the Pod Security Standards call safe.
+    /// Sysctls that pods may set. If unset: the safe sysctls of the Pod Security Standards.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sysctls: Option<Sysctls>,
-    /// Whether containers may be HostProcess containers of a Windows node. true, false or $name. If absent:
+    /// Whether containers may be HostProcess containers of a Windows node. true, false or $name. If unset:
     /// false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub windows_host_process: Option<Flag>,
-    /// What is asked of pods for Windows.
+    /// Requirements for Windows pods.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub windows: Option<WindowsRule>,
-    /// Whether each container must have a read-only root filesystem. true, false or $name. If absent: false.
+    /// Whether each container must have a read-only root filesystem. true, false or $name. If unset: false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub read_only_root_filesystem: Option<Flag>,
-    /// Whether the containers of a pod may share one process namespace, in which each sees the processes of the
-    /// others, and their files below /proc. true, false or $name. If absent: true.
+    /// Whether the containers of a pod may share one process namespace. Each then sees the processes of the others,
+    /// and their files below /proc. true, false or $name. If unset: true.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub share_process_namespace: Option<Flag>,
 }
@@ -83,14 +83,14 @@ pub(super) static SETTINGS: &[Setting] = &[
 ];
 
 // The schema describes the setting with this.
-/// Exempt: a pod with os.name windows need not say what the API server does not let it say
-/// (allowPrivilegeEscalation, capabilities to drop, a seccomp profile, supplementalGroupsPolicy). Check: it must, so that no pod for
-/// Windows is admitted where these are demanded. If absent: as in baseline; Exempt from v1.25 on.
+/// Exempt: a pod with os.name windows may omit the fields that the API server does not allow in it
+/// (allowPrivilegeEscalation, capabilities to drop, a seccomp profile, supplementalGroupsPolicy). Check: it must set
+/// them, so no Windows pod is admitted if they are required. If unset: as in baseline; Exempt from v1.25 on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum WindowsRule {
-    /// It need not.
+    /// They may omit these fields.
     Exempt,
-    /// It must, like any pod.
+    /// They must set these fields, like any pod.
     Check,
 }
 
@@ -98,24 +98,24 @@ pub enum WindowsRule {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Capabilities {
-    /// Capabilities that containers may add; * for all, or $name. An empty list allows none. If absent:
+    /// Capabilities that containers may add; * for all, or $name. An empty list allows none. If unset:
     /// NET_BIND_SERVICE.
     #[serde(default = "default_add")]
     #[schemars(length(max = 64))]
-    #[x_kube(validation = ("self.all(x, !x.startsWith('CAP_'))", "capabilities are written without CAP_"))]
+    #[x_kube(validation = ("self.all(x, !x.startsWith('CAP_'))", "must be written without CAP_"))]
     pub allowed_add: Vec<Text>,
-    /// Capabilities that each container must drop, or $name. ALL stands for every capability. An empty list
-    /// demands nothing. If absent: ALL.
+    /// Capabilities that each container must drop, or $name. ALL means every capability. An empty list requires
+    /// nothing. If unset: ALL.
     #[serde(default = "default_drop")]
     #[schemars(length(max = 64))]
-    #[x_kube(validation = ("self.all(x, !x.startsWith('CAP_'))", "capabilities are written without CAP_"))]
+    #[x_kube(validation = ("self.all(x, !x.startsWith('CAP_'))", "must be written without CAP_"))]
     pub required_drop: Vec<Text>,
-    /// Capabilities that are added to containers which neither add any nor drop one of these, whatever
-    /// mutation.defaults says; containers may add them, too. If absent or empty: none.
+    /// Capabilities that are added to containers that neither add any capability nor drop one of these, regardless of
+    /// mutation.defaults. Containers may also add them. If unset or empty: none.
     #[serde(default)]
     #[schemars(length(max = 64))]
     #[x_kube(validation = ("self.all(x, !x.startsWith('CAP_') && x != '*')",
-        "capabilities are written without CAP_, and * is none to add"))]
+        "must be written without CAP_, and * is not allowed"))]
     pub default_add: Vec<Text>,
 }
 
@@ -137,23 +137,23 @@ fn default_drop() -> Vec<Text> {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Seccomp {
-    /// Allowed types: RuntimeDefault, Localhost, Unconfined, * for all, or $name. If absent: RuntimeDefault and
+    /// Allowed types: RuntimeDefault, Localhost, Unconfined, * for all, or $name. If unset: RuntimeDefault and
     /// Localhost.
     #[serde(default = "runtime_or_localhost")]
     #[schemars(length(min = 1, max = 8))]
     #[x_kube(validation = ("self.all(x, x in ['RuntimeDefault', 'Localhost', 'Unconfined', '*'] || x.startsWith('$'))",
-        "a type of seccomp profile is RuntimeDefault, Localhost, Unconfined, * or $name (not runtime/default)"))]
+        "must be RuntimeDefault, Localhost, Unconfined, * or $name (not runtime/default)"))]
     pub allowed: Vec<Text>,
-    /// Profiles that type Localhost may name, relative to the kubelet's profile directory; * for all, or
-    /// $name. If absent: all.
+    /// Allowed profiles of type Localhost, relative to the kubelet's profile directory; * for all, or $name.
+    /// If unset: all.
     #[serde(default = "anything")]
     #[schemars(length(max = 64))]
     pub localhost_profiles: Vec<Text>,
-    /// Whether the pod or each container must set a profile. true, false or $name. If absent: true.
+    /// Whether the pod or each container must set a profile. true, false or $name. If unset: true.
     #[serde(default = "yes")]
     pub required: Flag,
-    /// Whether the annotations by which profiles were asked for before Kubernetes 1.19 are judged, too. No
-    /// version that is still maintained reads them. true, false or $name. If absent: false.
+    /// Whether the seccomp annotations of Kubernetes before 1.19 are also evaluated. No maintained version reads
+    /// them. true, false or $name. If unset: false.
     #[serde(default = "no")]
     pub annotations: Flag,
 }
@@ -169,13 +169,13 @@ impl Default for Seccomp {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AppArmor {
     /// Types of profiles that the pod and its containers may set: RuntimeDefault, Localhost, Unconfined, * for
-    /// all, or $name. If absent: RuntimeDefault and Localhost.
+    /// all, or $name. If unset: RuntimeDefault and Localhost.
     #[serde(default = "runtime_or_localhost")]
     #[schemars(length(max = 8))]
     #[x_kube(validation = ("self.all(x, x in ['RuntimeDefault', 'Localhost', 'Unconfined', '*'] || x.startsWith('$'))",
-        "a type of AppArmor profile is RuntimeDefault, Localhost, Unconfined, * or $name (not runtime/default)"))]
+        "must be RuntimeDefault, Localhost, Unconfined, * or $name (not runtime/default)"))]
     pub allowed: Vec<Text>,
-    /// Profiles that type Localhost may name; * for all, or $name. If absent: all.
+    /// Allowed profiles of type Localhost; * for all, or $name. If unset: all.
     #[serde(default = "anything")]
     #[schemars(length(max = 64))]
     pub localhost_profiles: Vec<Text>,
@@ -195,26 +195,26 @@ fn runtime_or_localhost() -> Vec<Text> {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SeLinux {
-    /// Types that may be set; * for all, or $name. An empty list allows none. If absent: those that the latest Pod
+    /// Types that may be set; * for all, or $name. An empty list allows none. If unset: the types that the latest Pod
     /// Security Standards allow.
     #[serde(default = "confining_types")]
     #[schemars(length(max = 64))]
     pub types: Vec<Text>,
-    /// Users that may be set; * for all, or $name. If absent or empty: none.
+    /// Users that may be set; * for all, or $name. If unset or empty: none.
     #[serde(default)]
     #[schemars(length(max = 64))]
     pub users: Vec<Text>,
-    /// Roles that may be set; * for all, or $name. If absent or empty: none.
+    /// Roles that may be set; * for all, or $name. If unset or empty: none.
     #[serde(default)]
     #[schemars(length(max = 64))]
     pub roles: Vec<Text>,
-    /// Levels that may be set, such as s0:c123,c456; * for all, or $name. An empty list allows none. If absent:
+    /// Levels that may be set, such as s0:c123,c456; * for all, or $name. An empty list allows none. If unset:
     /// all.
     #[serde(default = "anything")]
     #[schemars(length(max = 64))]
     pub levels: Vec<Text>,
-    /// Whether each part whose list is neither empty nor * must be set by the pod or by each container. true,
-    /// false or $name. If absent: false.
+    /// Whether the pod or each container must set each option whose list is neither empty nor *. true, false or
+    /// $name. If unset: false.
     #[serde(default = "no")]
     pub required: Flag,
 }
@@ -233,17 +233,17 @@ fn confining_types() -> Vec<Text> {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Sysctls {
-    /// Names of sysctls that pods may set, and no others; a trailing * stands for any rest; * for all, or $name.
-    /// An empty list allows none. If absent: those that the latest Pod Security Standards call safe.
+    /// Names of sysctls that pods may set; a trailing * matches any suffix; * for all, or $name. An empty list
+    /// allows none. If unset: the safe sysctls of the latest Pod Security Standards.
     #[serde(default = "safe_sysctls")]
     #[schemars(length(max = 64))]
-    #[x_kube(validation = ("self.all(x, x.matches('^[^*]*[*]?$'))", "* stands only at the end of a name"))]
+    #[x_kube(validation = ("self.all(x, x.matches('^[^*]*[*]?$'))", "* is allowed only at the end of a name"))]
     pub allowed: Vec<Text>,
-    /// Names of sysctls that pods may not set, though they are allowed; a trailing * stands for any rest, or
-    /// $name. If absent or empty: none.
+    /// Names of sysctls that pods may not set, even if they are in allowed; a trailing * matches any suffix, or
+    /// $name. If unset or empty: none.
     #[serde(default)]
     #[schemars(length(max = 64))]
-    #[x_kube(validation = ("self.all(x, x.matches('^[^*]*[*]?$'))", "* stands only at the end of a name"))]
+    #[x_kube(validation = ("self.all(x, x.matches('^[^*]*[*]?$'))", "* is allowed only at the end of a name"))]
     pub forbidden: Vec<Text>,
 }
 

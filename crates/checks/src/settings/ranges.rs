@@ -11,7 +11,7 @@ use crate::Integer;
 #[x_kube(validation = ("type(self.min) == string || type(self.max) == string || self.min <= self.max",
     "min must not be greater than max"))]
 #[x_kube(validation = ("(type(self.min) == string || self.min >= 0) && (type(self.max) == string || self.max >= 0)",
-    "ids and ports are not negative"))]
+    "must not be negative"))]
 pub struct Range {
     /// The lowest allowed number, or $name.
     pub min: Integer,

@@ -11,59 +11,60 @@ use crate::{
     },
 };
 
-/// Where images are taken from instead of where a pod says. Names are completed first as container runtimes do it:
-/// nginx is docker.io/library/nginx. Tags and digests stay. What no runtime takes for the name of an image is left
-/// alone; a pod with an image ID, such as sha256:..., violates the profile.
+/// Replacement of image registries. Names are completed first as container runtimes do it: nginx is
+/// docker.io/library/nginx. Tags and digests are kept. Invalid image names are not changed. A pod with an image ID,
+/// such as sha256:..., violates the profile.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[x_kube(validation = ("has(self.target) || (has(self.hosts) && self.hosts.size() > 0)", "target or hosts must say where to"))]
+#[x_kube(validation = ("has(self.target) || (has(self.hosts) && self.hosts.size() > 0)", "target or hosts is required"))]
 pub struct Redirect {
-    /// The registry, or path in one, in which all images are: host[:port][/path], or with $name. If absent: only the
-    /// images of hosts are redirected.
+    /// The registry, or a path in it, that has all images: host[:port][/path], or with $name. If unset: only images
+    /// of hosts are redirected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("pattern" = TARGET))]
     pub target: Option<Text>,
-    /// KeepHost: quay.io/a/b is TARGET/quay.io/a/b, so that images of different registries stay apart; images of a
-    /// registry with a port or capital letters in its name are left alone, for no path can have them. StripHost: it
-    /// is TARGET/a/b.
+    /// KeepHost: quay.io/a/b becomes TARGET/quay.io/a/b, so that images of different registries stay separate. Images
+    /// of a registry with a port or capital letters in its name are not changed, because a path cannot contain these.
+    /// StripHost: quay.io/a/b becomes TARGET/a/b.
     #[serde(default)]
     pub path_style: PathStyle,
-    /// Registries whose images are somewhere else than in target, each with its own place.
+    /// Registries with a target that differs from target.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["host"]))]
     pub hosts: Vec<RedirectedHost>,
-    /// Registries, or paths in them, whose images are left alone, written like allowedRegistries.
+    /// Registries, or paths in them, whose images are not changed, written like allowedRegistries.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub skip: Vec<Text>,
 }
 
-/// A registry whose images are somewhere else.
+/// A registry with a separate target.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RedirectedHost {
-    /// Its host[:port]; docker.io for Docker Hub.
+    /// The host[:port] of the registry; docker.io for Docker Hub.
     #[schemars(length(min = 1, max = 253), regex(pattern = r"^[^/@ ]+$"))]
     pub host: String,
-    /// What stands in its place: host[:port][/path], or with $name.
+    /// The replacement for the host: host[:port][/path], or with $name.
     #[schemars(extend("pattern" = TARGET))]
     pub target: Text,
 }
 
-/// What becomes of the host of a redirected image.
+/// The use of the host of a redirected image.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum PathStyle {
-    /// It is the first component of the path.
+    /// It becomes the first component of the path.
     #[default]
     KeepHost,
-    /// It is left out.
+    /// It is removed.
     StripHost,
 }
 
-/// What a target may look like: no scheme, no slash at an end, and a host that is known for one.
+/// The form of a target: no scheme, no leading or trailing slash, and a recognizable host.
 const TARGET: &str = r"^(localhost|[^/@ ]*[.:$A-Z][^/@ ]*)(/[^/@: ]+)*$";
 
-/// The longest reference that is looked at before it is completed: whatever reads a text costs by its length.
+/// The longest reference that is compared before it is completed, because the cost of reading a string grows with its
+/// length.
 const LONGEST: usize = 512;
 
 /// A redirection in one namespace.
@@ -76,7 +77,7 @@ pub struct Redirector {
 }
 
 impl Redirect {
-    /// What it is in the namespace that has these parameters.
+    /// The redirection in a namespace with these parameters.
     pub fn resolve(&self, values: &Values) -> Redirector {
         Redirector {
             target: self.target.as_ref().map(|target| target.resolve(values)),
@@ -86,19 +87,19 @@ impl Redirect {
         }
     }
 
-    /// CEL of type list(string): what the list of references `images` becomes, one for one; reports mistakes.
+    /// CEL of type list(string): the redirected references for the list `images`; reports errors.
     pub fn lower(&self, cx: &mut Lowering<'_>, images: &str) -> String {
         let path = "spec.images.redirect";
         if self.target.is_none() && self.hosts.is_empty() {
-            cx.report(Diagnostic::new(path, "says nowhere to").help("set target, or hosts"));
+            cx.report(Diagnostic::new(path, "has no target").help("set target or hosts"));
         }
         let mut target = |path: &str, text: &Text| match cx.text(path, text, Meaning::Registry) {
             Ok(constant) => {
                 let host = constant.split('/').next().unwrap_or_default();
                 if !is_valid(&format!("{constant}/x")) || completed(&format!("{host}/x")) != format!("{host}/x") {
                     cx.report(
-                        Diagnostic::new(path, format!("{constant:?} is neither a registry nor a path in one"))
-                            .help("write host[:port][/path]; a host has a dot or a port, or is localhost"),
+                        Diagnostic::new(path, format!("{constant:?} is neither a registry nor a path in a registry"))
+                            .help("write host[:port][/path]; a host must have a dot or a port, or be localhost"),
                     );
                 }
                 cel::quote(&constant)
@@ -114,7 +115,7 @@ impl Redirect {
             .collect();
         let skip =
             (!self.skip.is_empty()).then(|| cx.texts(&format!("{path}.skip"), &self.skip, Meaning::Registry).cel());
-        // `n` is what the pod says, `i` the same completed.
+        // `n` is the name in the pod, `i` the completed name.
         let targets: Vec<_> = base.iter().chain(hosts.iter().map(|(_, target)| target)).cloned().collect();
         let mut kept: Vec<_> = targets
             .iter()
@@ -141,14 +142,14 @@ impl Redirect {
         format!("{images}.map(n, {i}.map(i, {} ? n : {becomes})[0])", kept.join(" || "))
     }
 
-    /// CEL of type bool that is true only of a reference `image` (CEL of type string, empty if there is none) that is
-    /// left alone in every namespace; `None` if that is known of no image. It reads nothing else, and most references
-    /// that are left alone need not be completed for it.
+    /// CEL of type bool that is true only if a reference `image` (CEL of type string, empty if there is none) is not
+    /// changed in any namespace; `None` if that cannot be decided for any image. It reads nothing else, and it need not
+    /// complete most of the unchanged references.
     pub fn stays(&self, cx: &mut Lowering<'_>, image: &str) -> Option<String> {
         let begins = |with: &str| format!("{image}.startsWith({})", cel::quote(&format!("{with}/")));
         let mut constant = |text: &Text| cx.text("", text, Meaning::Registry).ok();
         let hosts = self.hosts.iter().map(|one| &one.target);
-        // Where it should be.
+        // Already in its target.
         let mut terms: Vec<_> =
             self.target.iter().chain(hosts).filter_map(&mut constant).map(|target| begins(&target)).collect();
         let skip = if self.skip.is_empty() { vec![] } else { cx.texts("", &self.skip, Meaning::Registry).constants };
@@ -158,7 +159,7 @@ impl Redirect {
         } else if skip.iter().any(|registry| registry == "docker.io/library") {
             terms.push(format!("!{image}.contains('/')"));
         }
-        // Of no registry that is redirected: all are if there is a target, but those whose names no path can have.
+        // In a registry that is not redirected: with a target, only those with names that a path cannot contain.
         let has_a_place = self.target.is_none() || self.path_style == PathStyle::KeepHost;
         if has_a_place {
             let docker = self.target.is_none() && self.hosts.iter().any(|one| one.host == "docker.io");
@@ -178,14 +179,13 @@ impl Redirect {
 }
 
 impl Redirector {
-    /// Whether what another one has redirected stays where that one took it to.
+    /// Whether images that another redirection has changed are not changed again.
     pub fn leaves_alone(&self, other: &Self) -> bool {
         let mut targets = other.target.iter().chain(other.hosts.iter().map(|(_, target)| target));
         targets.all(|target| self.redirect(&format!("{target}/x")).is_none())
     }
 
-    /// Where the image is to be taken from; `None` if it is where it should be, is to be skipped, or no runtime takes
-    /// it for an image.
+    /// The redirected name of the image; `None` if it is already in its target, is skipped, or is not a valid name.
     pub fn redirect(&self, image: &str) -> Option<String> {
         let full = completed(image);
         let mut targets = self.target.iter().chain(self.hosts.iter().map(|(_, target)| target));

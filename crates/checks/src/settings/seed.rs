@@ -7,8 +7,8 @@ use super::{
 };
 
 impl Settings {
-    /// What absent settings mean: what a level of the Pod Security Standards asks for in a version. What the
-    /// level does not know is not restricted.
+    /// The values of unset settings: the requirements of a level of the Pod Security Standards in a version. Settings
+    /// that the level does not cover are not restricted.
     pub fn seed(level: Level, version: Version) -> Self {
         if level == Level::Privileged {
             return Self::default();

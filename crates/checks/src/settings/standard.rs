@@ -1,7 +1,7 @@
-//! The Pod Security Standards: their levels and versions, and what they list.
+//! The Pod Security Standards: their levels and versions, and their lists.
 //!
-//! What changed from version to version is data here: each addition says since which minor version of
-//! Kubernetes it holds. The source is `k8s.io/pod-security-admission/policy`.
+//! Changes from version to version are data here: each addition specifies the minor version of Kubernetes in which it
+//! was made. The source is `k8s.io/pod-security-admission/policy`.
 
 use std::{borrow::Cow, fmt, str::FromStr};
 
@@ -93,7 +93,7 @@ impl JsonSchema for Version {
     }
 }
 
-/// What was added since which minor version.
+/// Additions, each with the first minor version that has it.
 type Since = &'static [(u8, &'static [&'static str])];
 
 const SYSCTLS: Since = &[

@@ -14,29 +14,29 @@ use crate::Flag;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Users {
-    /// The user that containers run as. If absent: any but an explicit 0 (MustRunAsNonRoot).
+    /// The user that containers run as. If unset: any except an explicit 0 (MustRunAsNonRoot).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run_as_user: Option<UserRules>,
-    /// The primary group that containers run as. If absent: any.
+    /// The primary group that containers run as. If unset: any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run_as_group: Option<GroupRules>,
-    /// The group that owns the pod's volumes. If absent: any.
+    /// The group that owns the pod's volumes. If unset: any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fs_group: Option<GroupRules>,
-    /// Further groups of the pod's processes. If absent: any.
+    /// Supplemental groups of the pod's processes. If unset: any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub supplemental_groups: Option<GroupRules>,
-    /// Strict: each pod must set supplementalGroupsPolicy: Strict, so that its processes are in no group only because
-    /// /etc/group of the image says so. Merge: that is up to the pod. If absent: Merge.
+    /// Strict: each pod must set supplementalGroupsPolicy: Strict, so that its processes get no groups from /etc/group
+    /// of the image. Merge: pods may use any value. If unset: Merge.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub supplemental_groups_policy: Option<SupplementalGroupsPolicy>,
-    /// Whether the pod or each container must set runAsNonRoot, so that the kubelet refuses to start an
-    /// image as root. true, false or $name. If absent: true.
+    /// Whether the pod or each container must set runAsNonRoot, so that the kubelet does not start an image as root.
+    /// true, false or $name. If unset: true.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub require_run_as_non_root: Option<Flag>,
-    /// Whether a pod in a user namespace of its own (hostUsers: false), where root is not a user of the node, is
-    /// free of requireRunAsNonRoot and of the rule MustRunAsNonRoot. true, false or $name. If absent: as in
-    /// baseline; true for Baseline and Restricted from v1.35 on.
+    /// Whether a pod in a separate user namespace (hostUsers: false), where root is not root on the node, is exempt
+    /// from requireRunAsNonRoot and from the rule MustRunAsNonRoot. true, false or $name. If unset: as in baseline;
+    /// true for Baseline and Restricted from v1.35 on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub relax_for_user_namespaces: Option<Flag>,
 }
@@ -52,12 +52,12 @@ pub(super) static SETTINGS: &[Setting] = &[
     setting("users.supplementalGroupsPolicy", Other(&at!(users.supplemental_groups_policy))),
 ];
 
-/// How the user of a container is restricted.
+/// The restriction of a container's user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum UserRule {
-    /// The user must be set and lie in one of the ranges.
+    /// The user must be set and in one of the ranges.
     MustRunAs,
-    /// The user must lie in one of the ranges where it is set.
+    /// If the user is set, it must be in one of the ranges.
     MayRunAs,
     /// The user must not be set to 0.
     MustRunAsNonRoot,
@@ -65,12 +65,12 @@ pub enum UserRule {
     RunAsAny,
 }
 
-/// How a group is restricted.
+/// The restriction of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum GroupRule {
-    /// The group must be set and lie in one of the ranges.
+    /// The group must be set and in one of the ranges.
     MustRunAs,
-    /// The group must lie in one of the ranges where it is set.
+    /// If the group is set, it must be in one of the ranges.
     MayRunAs,
     /// Anything.
     RunAsAny,
@@ -80,10 +80,10 @@ pub enum GroupRule {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[x_kube(validation = ("self.rule in ['MustRunAs', 'MayRunAs'] == (has(self.ranges) && self.ranges.size() > 0)",
-    "MustRunAs and MayRunAs need at least one range, the other rules take none"))]
+    "MustRunAs and MayRunAs need at least one range; the other rules must have none"))]
 pub struct UserRules {
-    /// MustRunAs: set and in a range; MayRunAs: in a range where set; MustRunAsNonRoot: not set to 0;
-    /// RunAsAny: anything.
+    /// MustRunAs: set and in a range. MayRunAs: unset, or in a range. MustRunAsNonRoot: not set to 0. RunAsAny: any
+    /// value.
     pub rule: UserRule,
     /// The allowed user ids.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -95,9 +95,9 @@ pub struct UserRules {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[x_kube(validation = ("self.rule in ['MustRunAs', 'MayRunAs'] == (has(self.ranges) && self.ranges.size() > 0)",
-    "MustRunAs and MayRunAs need at least one range, RunAsAny takes none"))]
+    "MustRunAs and MayRunAs need at least one range; RunAsAny must have none"))]
 pub struct GroupRules {
-    /// MustRunAs: set and in a range; MayRunAs: in a range where set; RunAsAny: anything.
+    /// MustRunAs: set and in a range. MayRunAs: unset, or in a range. RunAsAny: any value.
     pub rule: GroupRule,
     /// The allowed group ids.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -106,11 +106,11 @@ pub struct GroupRules {
 }
 
 // The schema describes it where it is used.
-/// What groups of the image count.
+/// The use of groups that the image defines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum SupplementalGroupsPolicy {
-    /// That is up to the pod.
+    /// Pods decide.
     Merge,
-    /// None.
+    /// They are not used.
     Strict,
 }

@@ -1,4 +1,4 @@
-//! Whether and with what a field is defaulted that a check demands.
+//! The defaults of fields that checks demand.
 
 use crate::{
     Condition, Flag, ParameterType, Settings, Text,
@@ -7,8 +7,8 @@ use crate::{
     value::whole_reference,
 };
 
-/// What must hold besides the conditions of a field for it to be defaulted: `None` if it is not. `demanded` is a setting
-/// by which a check demands it where it is `wanted`.
+/// The conditions, in addition to those of the field, under which a field is defaulted; `None` if it never is.
+/// `demanded` is the setting of a check that demands the field if the setting is equal to `wanted`.
 pub(crate) fn defaulted_when(
     settings: &Settings,
     additional: AdditionalDefault,
@@ -26,7 +26,7 @@ pub(crate) fn is_secure(settings: &Settings) -> bool {
     settings.mutation.defaults == Defaults::Secure
 }
 
-/// Whether an element of a list stands for a list that differs by namespace.
+/// Whether an element of a list refers to a list that differs by namespace.
 fn is_list(text: &Text, declared: &Declared) -> bool {
     whole_reference(&text.0).is_some_and(|name| declared.get(name) == Some(&ParameterType::StringList))
 }

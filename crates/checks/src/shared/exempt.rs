@@ -1,4 +1,4 @@
-//! Pods that are free of what a check asks for: those for Windows, and those in a user namespace of their own.
+//! Pods that are free of what a check asks for: those for Windows, and those in a separate user namespace.
 
 use serde_json::{Value as Json, json};
 
@@ -15,7 +15,7 @@ pub(crate) fn unless_windows(settings: &Settings, violated: &str) -> String {
     }
 }
 
-/// `violated`, but not by a pod in a user namespace of its own where the flag at `path` frees such pods.
+/// `violated`, but not by a pod in a separate user namespace where the flag at `path` frees such pods.
 pub(crate) fn unless_user_namespace(cx: &mut Lowering<'_>, path: &str, relax: Option<&Flag>, violated: &str) -> String {
     let of_node = "variables.spec.?hostUsers.orValue(true)";
     match relax.map(|relax| cx.flag(path, relax)) {
@@ -25,7 +25,7 @@ pub(crate) fn unless_user_namespace(cx: &mut Lowering<'_>, path: &str, relax: Op
     }
 }
 
-/// Whether a pod is in a user namespace of its own, and the flag frees such pods in a namespace.
+/// Whether a pod is in a separate user namespace, and the flag frees such pods in a namespace.
 pub(crate) fn is_relaxed(relax: Option<&Flag>, values: &Values, pod: &Json) -> bool {
     relax.is_some_and(|relax| relax.resolve(values)) && pod["spec"]["hostUsers"] == json!(false)
 }

@@ -1,4 +1,4 @@
-//! What the four checks of user and group ids share.
+//! Shared code of the four checks of user and group ids.
 
 use super::{defaulted::is_secure, ranges::Ranges};
 use crate::{
@@ -19,7 +19,7 @@ pub(crate) fn demanded_group(settings: &Settings, rules: Option<&GroupRules>) ->
 fn lower(cx: &mut Lowering<'_>, path: &str, ranges: &[Range]) -> Ranges {
     if ranges.is_empty() {
         cx.report(
-            Diagnostic::new(format!("{path}.ranges"), "is empty, so no id would do")
+            Diagnostic::new(format!("{path}.ranges"), "must not be empty: no id could match")
                 .help("MustRunAs and MayRunAs need at least one range"),
         );
     }

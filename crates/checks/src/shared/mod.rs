@@ -1,4 +1,4 @@
-//! What several checks of the catalogue share.
+//! Code that several checks of the catalogue share.
 
 pub(crate) mod defaulted;
 pub(crate) mod exempt;

@@ -1,9 +1,9 @@
-//! What the checks of seccomp and AppArmor profiles share: types, and the profiles that type Localhost names.
+//! Shared code of the checks of seccomp and AppArmor profiles: types, and the names of profiles of type Localhost.
 
 use super::defaulted::first_text;
 use crate::{Lowering, Meaning, Text, TextList, cel, defaults::Declared, settings::any};
 
-/// What is allowed, lowered to CEL. `None` stands for anything.
+/// The allowed types and profiles, lowered to CEL. `None` allows every one.
 pub(crate) struct Profiles {
     types: Option<TextList>,
     localhost: Option<TextList>,

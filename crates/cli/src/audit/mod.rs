@@ -1,5 +1,5 @@
-//! `palisade audit`: who was denied, warned or noted, by which check, as API servers say: in their audit logs, by events that
-//! they send, or by their metrics.
+//! `palisade audit`: counts requests that were denied, warned or audited, by check: from audit logs, from audit events
+//! that API servers send, or from their metrics.
 
 mod server_metrics;
 mod sink;
@@ -15,7 +15,10 @@ use self::{
 };
 use crate::{
     cluster::{ClusterArgs, could_not_run},
-    events, output,
+    input::UnjudgedArgs,
+    log,
+    options::{INPUT, OUTPUT},
+    output,
     report::Failure,
 };
 
@@ -27,44 +30,46 @@ Examples:
   palisade audit --listen 127.0.0.1:9443 --tls-cert-file crt --tls-private-key-file key --every 1m
   palisade audit --metrics
 
-An audit policy at level Metadata is enough for profiles, checks and namespaces. Workloads have their names only at level \
-Request, since a controller that creates pods lets the API server name them.
+An audit policy at level Metadata is enough for profiles, checks and namespaces. Names of workloads require level \
+Request, because the API server generates the names of pods that controllers create.
 
---metrics needs the right to get the path /metrics, which the ClusterRole system:monitoring grants.
+--metrics requires permission to get the path /metrics, which the ClusterRole system:monitoring grants.
 
-Exit codes: 0 shown, 2 could not run.";
+Exit codes: 0 shown, 2 could not run, or a log has an invalid audit event; the rest is shown.";
 
 /// The arguments of `palisade audit`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct AuditArgs {
-    /// Audit logs, with one event in JSON on a line: files, directories of them, or - for standard input.
+    /// Audit logs in JSON, plain or compressed with gzip: files, directories, or - for standard input.
     #[arg(value_name = "FILE|DIR", required_unless_present_any = ["listen", "metrics"])]
     pub paths: Vec<PathBuf>,
     #[command(flatten)]
     pub sink: SinkArgs,
-    /// Show how often the API server of the kubeconfig denied, warned or noted since it started, by its own metrics. They
-    /// know profiles, and neither checks nor namespaces; dry runs count, such as those of the controller.
-    #[arg(long, conflicts_with_all = ["paths", "listen", "namespace", "since"])]
+    /// Show how many requests the API server denied, warned or audited since it started, from its own metrics. Counts
+    /// by profile only, without checks and namespaces; dry runs, such as probes of the controller, are included.
+    #[arg(long, help_heading = INPUT, conflicts_with_all = ["paths", "listen", "namespace", "since"])]
     pub metrics: bool,
     #[command(flatten)]
     pub cluster: ClusterArgs,
     #[command(flatten)]
+    pub unjudged: UnjudgedArgs,
+    #[command(flatten)]
     pub filter: Filter,
-    /// How many namespaces and workloads are named.
-    #[arg(long, value_name = "COUNT", default_value_t = 10)]
+    /// Number of namespaces and workloads to list.
+    #[arg(long, value_name = "COUNT", default_value_t = 10, help_heading = OUTPUT)]
     pub top: usize,
-    /// The output format.
-    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
+    /// Output format.
+    #[arg(short, long, value_name = "FORMAT", default_value = "table", help_heading = OUTPUT)]
     pub output: AuditFormat,
 }
 
 /// The format of a summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum AuditFormat {
-    /// Counts by check, and the namespaces and workloads with the most.
+    /// Counts by check, and the namespaces and workloads with the highest counts.
     Table,
-    /// The same as one object; with --listen on one line.
+    /// The same as one object; with --listen, on one line.
     Json,
 }
 
@@ -74,15 +79,16 @@ pub fn run(args: &AuditArgs) -> Result<(), Failure> {
         return server_metrics::run(args);
     }
     if args.cluster.kubeconfig.is_some() || args.cluster.context.is_some() {
-        return Err(could_not_run("--kubeconfig and --context are for --metrics, which asks a cluster"));
+        return Err(could_not_run("--kubeconfig and --context require --metrics"));
     }
     if let Some(listen) = args.sink.listen {
         return sink::run(args, listen);
     }
     let mut summary = Summary::default();
-    events::each(&args.paths, |event| summary.add(&args.filter, &event))?;
+    let problems = log::each(&args.paths, |event| summary.add(&args.filter, &event))?;
     output::print(&match args.output {
         AuditFormat::Table => summary.table(args.top),
         AuditFormat::Json => format!("{:#}\n", summary.json(args.top)),
-    })
+    })?;
+    args.unjudged.settle(problems)
 }

@@ -1,4 +1,4 @@
-//! What an API server counts itself: each decision of an admission policy, by policy and action.
+//! The counts of an API server itself: each decision of an admission policy, by policy and action.
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
@@ -17,16 +17,16 @@ use crate::{
 
 /// A counter with the labels `policy`, `policy_binding`, `error_type` and `enforcement_action` (stability: beta).
 const CHECKS: &str = "apiserver_validating_admission_policy_check_total{";
-const RIGHT: &str = "this takes the right to get the path /metrics (nonResourceURLs), which the ClusterRole \
+const RIGHT: &str = "this requires permission to get the path /metrics (nonResourceURLs), which the ClusterRole \
                      system:monitoring grants";
 
-/// How often a profile did what, by its two policies and all their bindings.
+/// The number of decisions by action, for the two policies of a profile and all their bindings.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Counts {
     deny: u64,
     warn: u64,
     audit: u64,
-    /// How many of these because an expression did not compile or ran out of budget.
+    /// The number of these with an expression that did not compile or exceeded the budget.
     errors: u64,
 }
 
@@ -61,12 +61,12 @@ async fn read(client: &Client) -> Result<String, Failure> {
     client.request_text(request).await.map_err(|error| failed(&error))
 }
 
-/// The counts of profiles, and those of other policies together.
+/// The counts of profiles, and the sum for other policies.
 fn count(metrics: &str) -> (BTreeMap<String, Counts>, Counts) {
     let (mut profiles, mut others) = (BTreeMap::<_, Counts>::new(), Counts::default());
     for line in metrics.lines().filter_map(|line| line.strip_prefix(CHECKS)) {
         let Some((labels, value)) = line.split_once("} ") else { continue };
-        // No label has a value with quotes: they are names of objects and words of Kubernetes.
+        // No label has a value with quotes: they are names of objects and identifiers of Kubernetes.
         let label = |name: &str| {
             let parts = labels.split(',').filter_map(|part| part.split_once('='));
             parts.into_iter().find(|(key, _)| *key == name).map_or("", |(_, value)| value.trim_matches('"'))
@@ -92,9 +92,9 @@ fn count(metrics: &str) -> (BTreeMap<String, Counts>, Counts) {
 }
 
 fn table(profiles: &BTreeMap<String, Counts>, others: &Counts) -> String {
-    let mut text = "by the API server that answered, since it started; dry runs count\n\n".to_owned();
+    let mut text = "counts of one API server since its start, including dry runs\n\n".to_owned();
     if profiles.is_empty() {
-        text.push_str("no profile denied or reported any request\n");
+        text.push_str("no profile denied, warned or audited a request\n");
     } else {
         let head = ["PROFILE", "DENY", "WARN", "AUDIT", "ERRORS"].map(str::to_owned).to_vec();
         let lines = profiles.iter().map(|(profile, Counts { deny, warn, audit, errors })| {
@@ -103,7 +103,7 @@ fn table(profiles: &BTreeMap<String, Counts>, others: &Counts) -> String {
         text.push_str(&output::table(&[head].into_iter().chain(lines).collect::<Vec<_>>()));
     }
     if others.deny > 0 {
-        let _ = writeln!(text, "\n{} times another admission policy denied a request", others.deny);
+        let _ = writeln!(text, "\n{} requests were denied by other admission policies", others.deny);
     }
     text.chars().map(|c| if c == '\n' { c } else { harmless(c) }).collect()
 }
@@ -151,6 +151,6 @@ mod tests {
         assert_eq!(others, Counts { deny: 7, ..Counts::default() });
         let table = table(&profiles, &others);
         assert!(table.contains("tools     1000006   5      5       3"), "{table}");
-        assert!(table.contains("7 times another admission policy"), "{table}");
+        assert!(table.contains("7 requests were denied by other admission policies"), "{table}");
     }
 }

@@ -1,7 +1,7 @@
 //! `palisade audit --listen`: an audit webhook, to which API servers send their events (`--audit-webhook-config-file`).
 //!
-//! An API server sends them in batches, in the background. Nothing waits for this process, and nothing is lost but counts
-//! while it is down.
+//! An API server sends them in batches, in the background. It does not wait for this process. While the process is
+//! down, only counts are lost.
 
 use std::{
     io,
@@ -50,7 +50,7 @@ const LIMITS: Limits = Limits {
     connections: 64,
     handshake: Duration::from_secs(5),
     head: Duration::from_secs(5),
-    // An API server waits 30 s for the answer, and sends the next batch on another connection meanwhile.
+    // An API server waits 30 s for the answer. In the meantime it sends the next batch on another connection.
     body: Duration::from_secs(20),
     request: Duration::from_secs(30),
     idle: Duration::from_mins(2),
@@ -58,38 +58,41 @@ const LIMITS: Limits = Limits {
     streams: 100,
 };
 
+/// Heading of these arguments.
+const WEBHOOK: &str = "Audit webhook";
+
 /// The arguments of the audit webhook.
 #[derive(Debug, clap::Args)]
 pub struct SinkArgs {
-    /// Listen here for the events that API servers send (kube-apiserver --audit-webhook-config-file), and print the
-    /// counts when SIGTERM or Ctrl-C ends it.
-    #[arg(long, value_name = "ADDRESS", conflicts_with = "paths")]
+    /// Address to listen on for events from API servers (kube-apiserver --audit-webhook-config-file). The counts are
+    /// printed on SIGTERM or Ctrl-C.
+    #[arg(long, value_name = "ADDRESS", help_heading = WEBHOOK, conflicts_with = "paths")]
     pub listen: Option<SocketAddr>,
-    /// The certificate that API servers see, in PEM with its chain. It is read at the start. Only at a loopback address
-    /// may it be left out; then connections are not encrypted.
-    #[arg(long, value_name = "FILE", requires = "listen", requires = "tls_private_key_file")]
+    /// Certificate chain for API servers, in PEM, read at the start. It may be omitted only for a loopback address;
+    /// then connections are not encrypted.
+    #[arg(long, value_name = "FILE", help_heading = WEBHOOK, requires = "listen", requires = "tls_private_key_file")]
     pub tls_cert_file: Option<PathBuf>,
-    /// The key of the certificate, in PEM.
-    #[arg(long, value_name = "FILE", requires = "tls_cert_file")]
+    /// Private key of the certificate, in PEM.
+    #[arg(long, value_name = "FILE", help_heading = WEBHOOK, requires = "tls_cert_file")]
     pub tls_private_key_file: Option<PathBuf>,
-    /// Only clients with a certificate that an authority in this file has signed may send events.
-    #[arg(long, value_name = "FILE", requires = "tls_cert_file")]
+    /// Accept events only from clients with a certificate signed by an authority in this file.
+    #[arg(long, value_name = "FILE", help_heading = WEBHOOK, requires = "tls_cert_file")]
     pub client_ca_file: Option<PathBuf>,
-    /// Address of /livez, /readyz and /metrics, without TLS. By default there is none.
-    #[arg(long, value_name = "ADDRESS", requires = "listen")]
+    /// Address of /livez, /readyz and /metrics, without TLS. By default, they are disabled.
+    #[arg(long, value_name = "ADDRESS", help_heading = WEBHOOK, requires = "listen")]
     pub listen_health: Option<SocketAddr>,
-    /// Also print the counts so often, as 1m.
-    #[arg(long, value_name = "TIME", requires = "listen", value_parser = duration)]
+    /// Print counts at this interval, for example 1m.
+    #[arg(long, value_name = "TIME", help_heading = WEBHOOK, requires = "listen", value_parser = duration)]
     pub every: Option<Duration>,
 }
 
-/// What API servers send.
+/// The batch of an API server.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct EventList<'a> {
     api_version: String,
     kind: String,
-    /// Each is read by itself: what the whole takes in memory is the text.
+    /// Each item is parsed separately, so that the memory for the whole is that of the text.
     #[serde(borrow, default)]
     items: Vec<&'a RawValue>,
 }
@@ -106,7 +109,7 @@ struct Sink {
 #[derive(Debug, Default)]
 struct Counts {
     summary: Summary,
-    /// What is no event.
+    /// Items that are not events.
     unreadable: u64,
 }
 
@@ -128,7 +131,7 @@ pub fn run(args: &AuditArgs, listen: SocketAddr) -> Result<(), Failure> {
         _ if listen.ip().is_loopback() => None,
         _ => {
             let message =
-                format!("{listen} can be reached from outside: give --tls-cert-file and --tls-private-key-file");
+                format!("--tls-cert-file and --tls-private-key-file are required: {listen} is not a loopback address");
             return Err(could_not_run(message));
         }
     };
@@ -168,7 +171,7 @@ pub fn run(args: &AuditArgs, listen: SocketAddr) -> Result<(), Failure> {
 /// Takes a batch.
 async fn take(State(sink): State<Sink>, request: Request) -> (StatusCode, String) {
     if request.method() != Method::POST {
-        return (StatusCode::METHOD_NOT_ALLOWED, "API servers POST audit events here\n".to_owned());
+        return (StatusCode::METHOD_NOT_ALLOWED, "only POST of audit events is allowed\n".to_owned());
     }
     let (batch, _memory) = match sink.http.body(request, MAX_BATCH).await {
         Ok(read) => read,
@@ -206,9 +209,9 @@ impl Sink {
     /// Counts a batch.
     fn count(&self, batch: &[u8]) -> Result<(), String> {
         let list: EventList<'_> =
-            serde_json::from_slice(batch).map_err(|error| format!("this is no EventList: {error}"))?;
+            serde_json::from_slice(batch).map_err(|error| format!("not an audit.k8s.io/v1 EventList: {error}"))?;
         if (list.api_version.as_str(), list.kind.as_str()) != ("audit.k8s.io/v1", "EventList") {
-            return Err(format!("this is {} {}, not audit.k8s.io/v1 EventList", list.api_version, list.kind));
+            return Err(format!("must be audit.k8s.io/v1 EventList, not {} {}", list.api_version, list.kind));
         }
         for item in list.items {
             let event = serde_json::from_str::<Event>(item.get());
@@ -243,7 +246,7 @@ impl Health for Sink {
     }
 }
 
-/// The counts as metrics. Names of namespaces and workloads are not in them: there may be any number.
+/// The counts as metrics, without names of namespaces and workloads, because their number is not limited.
 #[derive(Debug)]
 struct Collected(Arc<Mutex<Counts>>);
 
@@ -253,18 +256,18 @@ impl Collector for Collected {
         let summary = &counts.summary;
         for (name, help, value) in [
             ("palisade_audit_events", "Audit events that were counted", summary.events),
-            ("palisade_audit_unreadable", "Items of batches that are no audit events", counts.unreadable),
+            ("palisade_audit_unreadable", "Items of batches that are not audit events", counts.unreadable),
         ] {
             let metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
             ConstCounter::new(value).encode(metric)?;
         }
-        let help = "Requests that a profile denied or reported, by what became of them";
+        let help = "Requests that a profile denied, warned or audited, by action";
         let mut metric = encoder.encode_descriptor("palisade_audit_requests", help, None, MetricType::Counter)?;
         for (profile, action, requests) in summary.requests() {
             let labels = [("profile", profile), ("action", action.label())];
             ConstCounter::new(requests).encode(metric.encode_family(&labels)?)?;
         }
-        let help = "Requests that a check was about, by what became of them";
+        let help = "Requests that violate a check, by action";
         let mut metric = encoder.encode_descriptor("palisade_audit_checks", help, None, MetricType::Counter)?;
         for (profile, action, check, requests) in summary.checks() {
             let labels = [("profile", profile), ("check", check), ("action", action.label())];
@@ -317,7 +320,7 @@ mod tests {
         let sink = Sink::new(Filter::default(), &HttpMetrics::default());
         let other = json!({"apiVersion": "v1", "kind": "PodList", "items": []}).to_string();
         for (batch, wrong) in
-            [("[]", "this is no EventList"), ("{}", "missing field"), (other.as_str(), "this is v1 PodList")]
+            [("[]", "not an audit.k8s.io/v1 EventList"), ("{}", "missing field"), (other.as_str(), "not v1 PodList")]
         {
             let error = sink.count(batch.as_bytes()).expect_err(batch);
             assert!(error.contains(wrong), "{batch}: {error}");

@@ -1,4 +1,4 @@
-//! The counts of audit events, in memory that has a bound: names come from requests, also of those that were denied.
+//! The counts of audit events, with limited memory: names come from requests, also from denied ones.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,25 +15,25 @@ use crate::{
     report::harmless,
 };
 
-/// The most checks, and the most profiles, that are counted apart. A message may quote a text that looks like a check.
+/// The maximum number of checks, and of profiles, with separate counts. Text in a message may look like a check.
 const MAX_CHECKS: usize = 1_000;
-/// The most namespaces, and the most workloads, that are counted apart.
+/// The maximum number of namespaces, and of workloads, with separate counts.
 const MAX_NAMES: usize = 100_000;
-/// The most namespaces of all checks together that are told apart.
+/// The maximum number of namespaces that are distinguished, for all checks together.
 const MAX_PLACES: usize = 1_000_000;
-/// What the checks beyond count as.
+/// The name of the other checks.
 const OTHER: &str = "(other)";
 
-/// Which events count.
+/// The events to count.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Filter {
-    /// Only what this profile denied or reported.
-    #[arg(long, value_name = "NAME")]
+    /// Only requests that this profile denied, warned or audited.
+    #[arg(short = 'p', long, value_name = "NAME")]
     pub profile: Option<String>,
     /// Only in this namespace.
     #[arg(short, long, value_name = "NAME")]
     pub namespace: Option<String>,
-    /// Only from this time on, as 2026-11-24T00:00:00Z.
+    /// Only requests from this time on, for example 2026-11-24T00:00:00Z.
     #[arg(long, value_name = "TIME", value_parser = crate::options::time)]
     pub since: Option<Timestamp>,
 }
@@ -41,16 +41,16 @@ pub struct Filter {
 /// The counts.
 #[derive(Debug, Default)]
 pub struct Summary {
-    /// How many events counted.
+    /// The number of events.
     pub events: u64,
     dry_runs: u64,
-    /// What other policies denied.
+    /// Requests that other policies denied.
     others: u64,
-    /// What looks like an answer of a policy, and does not say that authorization allowed the request.
+    /// Events that look like answers of a policy, but have no decision that authorization allowed the request.
     undecided: u64,
     requests: BTreeMap<(String, Action), u64>,
     checks: BTreeMap<(String, Action, String), Check>,
-    /// How many namespaces the checks have, together.
+    /// The number of namespaces of all checks together.
     places: usize,
     namespaces: Names,
     workloads: Names,
@@ -58,7 +58,7 @@ pub struct Summary {
     to: Option<Timestamp>,
 }
 
-/// The requests that one check was about.
+/// The requests that violate one check.
 #[derive(Debug, Default)]
 struct Check {
     requests: u64,
@@ -70,12 +70,12 @@ struct Check {
 #[derive(Debug, Default)]
 struct Names {
     counts: BTreeMap<(String, Action, String), u64>,
-    /// Requests of names that are no longer counted apart.
+    /// Requests of names without a separate count.
     forgotten: u64,
 }
 
 impl Names {
-    /// Counts a request. Beyond the bound, the half of the names with the fewest requests is forgotten.
+    /// Counts a request. Above the limit, the half of the names with the fewest requests is removed.
     fn add(&mut self, key: (String, Action, String), most: usize) {
         if self.counts.len() >= most && !self.counts.contains_key(&key) {
             let mut counts: Vec<_> = self.counts.values().copied().collect();
@@ -95,7 +95,7 @@ impl Names {
 }
 
 impl Summary {
-    /// Counts an event, if it counts.
+    /// Counts an event if the filter matches.
     pub fn add(&mut self, filter: &Filter, event: &Event) {
         if !event.is_answered() {
             return;
@@ -154,7 +154,7 @@ impl Summary {
             .map(|((profile, action, check), counted)| (profile.as_str(), *action, check.as_str(), counted.requests))
     }
 
-    /// For people: counts by check, and the namespaces and workloads with the most.
+    /// A table: counts by check, and the namespaces and workloads with the highest counts.
     pub fn table(&self, top: usize) -> String {
         let span = match (self.from, self.to) {
             (Some(from), Some(to)) => format!(" from {from} to {to}"),
@@ -162,7 +162,7 @@ impl Summary {
         };
         let mut text = format!("{} requests in the log{span}\n", self.events);
         if self.requests.is_empty() {
-            text.push_str("no profile denied or reported any\n");
+            text.push_str("no profile denied, warned or audited one of them\n");
         } else {
             let head = ["PROFILE", "ACTION", "CHECK", "REQUESTS", "NAMESPACES"].map(str::to_owned).to_vec();
             let totals = self.requests.iter().map(|((profile, action), count)| {
@@ -193,28 +193,29 @@ impl Summary {
                     let _ = writeln!(text, "and {} more", all.len() - top);
                 }
                 if names.forgotten > 0 {
-                    let _ = writeln!(text, "and {} requests of those with the fewest", names.forgotten);
+                    let _ = writeln!(text, "and {} requests of others with fewer requests", names.forgotten);
                 }
             }
         }
         for (count, what) in [
-            (self.dry_runs, "requests that a profile denied were dry runs, and are not counted"),
+            (self.dry_runs, "denied requests were dry runs and are not counted"),
             (self.others, "requests were denied by other admission policies"),
             (
                 self.undecided,
-                "events look like answers of a policy and are not counted: they have no annotation \
-                 authorization.k8s.io/decision, which API servers write to all requests that get to policies",
+                "events look like answers of a policy, but have no annotation authorization.k8s.io/decision, and are \
+                 not \
+                 counted: API servers add it to all requests that reach policies",
             ),
         ] {
             if count > 0 {
                 let _ = writeln!(text, "\n{count} {what}");
             }
         }
-        // Names come from requests that were denied.
+        // Names come from denied requests.
         text.chars().map(|c| if c == '\n' { c } else { harmless(c) }).collect()
     }
 
-    /// In how many namespaces.
+    /// The number of namespaces.
     fn spread(&self, profile: &str, action: Action) -> String {
         let of = |(found, one, _): &&(String, Action, String)| found == profile && *one == action;
         self.namespaces.counts.keys().filter(of).count().to_string()
@@ -250,7 +251,7 @@ impl Summary {
     }
 }
 
-/// The entries, those with the most first.
+/// The entries with the highest counts first.
 fn ordered<K: Ord, V>(counts: &BTreeMap<K, V>, count: impl Fn(&V) -> u64) -> Vec<(&K, &V)> {
     let mut all: Vec<_> = counts.iter().collect();
     all.sort_by(|one, other| count(other.1).cmp(&count(one.1)).then_with(|| one.0.cmp(other.0)));
@@ -323,7 +324,7 @@ PROFILE   ACTION   WORKLOAD             REQUESTS
 tools     Denied   a ReplicaSet/web-1   2
 and 2 more
 
-1 requests that a profile denied were dry runs, and are not counted
+1 denied requests were dry runs and are not counted
 
 1 requests were denied by other admission policies
 ";
@@ -352,14 +353,14 @@ and 2 more
         for decision in [json!({DECISION: "forbid"}), json!({DECISION: "allow"}), json!({})] {
             let all = summary(&[forged(&decision)], &Filter::default());
             let text = all.table(9);
-            assert!(text.contains("no profile denied or reported any"), "{decision}: {text}");
+            assert!(text.contains("no profile denied, warned or audited one of them"), "{decision}: {text}");
             assert!(all.others == 0 && all.undecided == 0, "{decision}: {text}");
         }
         let mut real = denied("a", "[privileged] x", "/x");
         real["annotations"] = json!({});
         let all = summary(&[real], &Filter::default());
         let text = all.table(9);
-        assert!(text.contains("\n1 events look like answers of a policy and are not counted"), "{text}");
+        assert!(text.contains("\n1 events look like answers of a policy, but have no annotation"), "{text}");
         assert!(text.contains("no profile") && all.json(9)["withoutDecision"] == 1, "{text}");
     }
 
@@ -369,7 +370,7 @@ and 2 more
         assert_eq!(count(&Filter { namespace: Some("b".to_owned()), ..Filter::default() }), 1);
         assert_eq!(count(&Filter { profile: Some("other".to_owned()), ..Filter::default() }), 0);
         assert_eq!(count(&Filter { since: "2026-01-02T00:00:00Z".parse().ok(), ..Filter::default() }), 3);
-        assert!(summary(&[], &Filter::default()).table(1).contains("no profile denied or reported any"));
+        assert!(summary(&[], &Filter::default()).table(1).contains("no profile denied, warned or audited one of them"));
     }
 
     #[test]

@@ -3,7 +3,12 @@
 use clap::ValueEnum;
 use palisade_cel::Minor;
 
-use crate::{cluster::ClusterArgs, findings::Output, options::kube_version_help};
+use crate::{
+    cluster::ClusterArgs,
+    findings::Output,
+    input::UnjudgedArgs,
+    options::{INPUT, OUTPUT, kube_version_help},
+};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -12,7 +17,7 @@ Examples:
   kustomize build . | palisade check --live -
   palisade check -o human -o sarif=check.sarif deployment.yaml
 
-The file .palisade.yaml of the working directory has defaults for these options:
+Defaults for these options come from the file .palisade.yaml in the working directory:
   profiles: [profiles/]
   namespace: tool-a
   parameters: {uid: 50001}
@@ -20,55 +25,63 @@ The file .palisade.yaml of the working directory has defaults for these options:
   output: [human, github]
   failOn: warning
 
-Exit codes: 0 all pass, 1 a violation at or above --fail-on, 2 could not run.";
+Exit codes: 0 no violation, 1 a violation at or above --fail-on, 2 could not run, or an object could not be \
+evaluated; all other results are printed.";
 
 /// The arguments of `palisade check`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct CheckArgs {
-    /// YAML or JSON files; directories, of which check reads all *.yaml, *.yml and *.json; or - for standard input.
+    /// Manifests: YAML or JSON files; directories, of which all *.yaml, *.yml and *.json are read; or - for standard
+    /// input.
     #[arg(value_name = "FILE|DIR", required = true)]
     pub files: Vec<String>,
-    /// A file with profiles, or a directory of such files; may be given several times.
-    #[arg(long = "profile", value_name = "FILE|DIR")]
+    /// File or directory with profiles. Repeatable.
+    #[arg(short = 'p', long = "profile", value_name = "FILE|DIR", help_heading = INPUT)]
     pub profiles: Vec<String>,
-    /// Take the profiles, namespaces and approved exceptions of the cluster of the kubeconfig. It takes the rights to read them.
-    #[arg(long, conflicts_with = "profiles")]
+    /// Use the profiles, namespaces and approved exceptions of the cluster. Requires permission to read them.
+    #[arg(long, help_heading = INPUT, conflicts_with = "profiles")]
     pub live: bool,
-    /// The namespace of objects that do not name one; with --live by default that of the context.
-    #[arg(short, long, value_name = "NAME")]
+    /// Namespace of objects that do not specify one. With --live, the default is the namespace of the context.
+    #[arg(short, long, value_name = "NAME", help_heading = INPUT)]
     pub namespace: Option<String>,
-    /// A file with Namespaces, whose labels and annotations decide which profiles select them, and their parameters. Those
-    /// among the manifests count as well. A namespace that is nowhere counts as one that each profile selects.
-    #[arg(long, value_name = "FILE")]
+    /// File with Namespaces. Their labels and annotations determine the profiles that select them, and the parameters.
+    /// Namespaces among the manifests are used too. A namespace that is not found is treated as if each profile
+    /// selected it.
+    #[arg(long, value_name = "FILE", help_heading = INPUT)]
     pub namespaces: Option<String>,
-    /// The value of a parameter of the profiles, in all namespaces; may be given several times.
-    #[arg(long = "param", value_name = "NAME=VALUE")]
+    /// Value of a profile parameter, for all namespaces. Repeatable.
+    #[arg(long = "param", value_name = "NAME=VALUE", help_heading = INPUT)]
     pub params: Vec<String>,
-    /// The file with defaults for these options, in place of .palisade.yaml.
+    /// File with defaults for these options, instead of .palisade.yaml.
     #[arg(long, value_name = "FILE")]
     pub config: Option<String>,
-    #[arg(long, value_name = "VERSION", help = format!("{}; with --live by default that of the cluster, or else {}", kube_version_help(), Minor::DEFAULT))]
+    #[arg(
+        long,
+        value_name = "VERSION",
+        help = format!("{}; with --live, the default is the version of the cluster, otherwise {}", kube_version_help(), Minor::DEFAULT)
+    )]
     pub kube_version: Option<Minor>,
-    /// The output format: human (the default), json, sarif, junit or github; with =FILE written to a file. May be given
-    /// several times.
-    #[arg(short, long, value_name = "FORMAT[=FILE]")]
+    /// Output format: human (the default), json, sarif, junit or github. Append =FILE to write to a file. Repeatable.
+    #[arg(short, long, value_name = "FORMAT[=FILE]", help_heading = OUTPUT)]
     pub output: Vec<Output>,
-    /// The lowest severity for which the exit code is 1 (by default error): an error is denied, a warning is a violation
-    /// where the profile is at the stage Warn or Audit.
-    #[arg(long, value_name = "SEVERITY")]
+    /// Lowest severity for which the exit code is 1; the default is error. An error is a violation that is denied. A
+    /// warning is a violation of a profile at the stage Warn or Audit.
+    #[arg(long, value_name = "SEVERITY", help_heading = OUTPUT)]
     pub fail_on: Option<FailOn>,
+    #[command(flatten)]
+    pub unjudged: UnjudgedArgs,
     #[command(flatten)]
     pub cluster: ClusterArgs,
 }
 
-/// From which severity on violations are a failure.
+/// The lowest severity of a violation for which the exit code is 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum FailOn {
-    /// The API server denies it.
+    /// Violations that the API server denies.
     Error,
-    /// Also what it only warns of.
+    /// Also violations that the API server only reports.
     Warning,
-    /// The exit code is 1 for no violation.
+    /// None.
     Never,
 }

@@ -19,7 +19,7 @@ pub(super) struct Config {
     pub namespace: Option<String>,
     pub namespaces: Option<String>,
     pub parameters: BTreeMap<String, IntOrText>,
-    /// None if neither says.
+    /// None if it is not specified.
     pub kube_version: Option<Minor>,
     pub output: Vec<Output>,
     pub fail_on: FailOn,
@@ -32,7 +32,7 @@ pub(super) fn read(args: &CheckArgs) -> Result<Config, Failure> {
     let mut content = file.content;
     for text in &args.params {
         let Some((name, value)) = text.split_once('=').filter(|(name, _)| !name.is_empty()) else {
-            let problem = Problem::new(format!("--param {text}: is not NAME=VALUE, as uid=50001"));
+            let problem = Problem::new(format!("--param {text}: must be NAME=VALUE, for example uid=50001"));
             return Err(Failure::CouldNotRun(vec![problem]));
         };
         let value = value.parse().map_or_else(|_| IntOrText::Text(value.to_owned()), IntOrText::Int);

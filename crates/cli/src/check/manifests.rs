@@ -1,9 +1,6 @@
-//! The manifests to judge, the namespaces that they are in, and the profiles.
+//! The manifests to evaluate, their namespaces, and the profiles.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use palisade_api::{IntOrText, Override, ToolSecurityProfile};
 use palisade_cel::Minor;
@@ -15,11 +12,11 @@ use super::{args::CheckArgs, config::Config};
 use crate::{
     cluster::could_not_run,
     files,
-    input::{self, Object},
+    input::Object,
     judge, live,
     namespaces::{self, Tenant},
     profiles::{self, Accepted},
-    report::{self, Failure, Problem, Source},
+    report::{self, Failure, Problem},
 };
 
 /// A pod or workload of a file.
@@ -31,31 +28,26 @@ pub(super) struct Manifest<'a> {
     pub namespace: String,
 }
 
-/// The objects of all files.
-pub(super) fn objects(sources: &[Arc<Source>]) -> Result<Vec<Object<'_>>, Failure> {
-    let (mut objects, mut problems) = (Vec::new(), Vec::new());
-    for source in sources {
-        match input::objects(source) {
-            Ok(found) => objects.extend(found),
-            Err(problem) if source.text().contains("{{") => problems
-                .push(problem.help("a template of Helm is not YAML; render it: helm template . | palisade check -")),
-            Err(problem) => problems.push(problem),
-        }
-    }
-    if problems.is_empty() { Ok(objects) } else { Err(Failure::CouldNotRun(problems)) }
+/// The pods and workloads of files, each in its namespace.
+#[derive(Default)]
+pub(super) struct Manifests<'a> {
+    pub judged: Vec<Manifest<'a>>,
+    /// The number of objects that profiles do not evaluate, by kind.
+    pub others: BTreeMap<String, usize>,
+    /// Objects that cannot be evaluated.
+    pub problems: Vec<Problem>,
 }
 
-/// The pods and workloads among them, each in its namespace; and how many others there are, by their kinds.
-pub(super) fn judged<'a>(
-    objects: Vec<Object<'a>>,
-    namespace: Option<&str>,
-) -> Result<(Vec<Manifest<'a>>, BTreeMap<String, usize>), Failure> {
-    let (mut found, mut others, mut problems) = (Vec::new(), BTreeMap::new(), Vec::new());
+/// The pods and workloads among some objects.
+pub(super) fn judged<'a>(objects: Vec<Object<'a>>, namespace: Option<&str>) -> Manifests<'a> {
+    let Manifests { judged: mut found, mut others, mut problems } = Manifests::default();
     for object in objects {
         let kind = judge::workload(&object.api_version, &object.kind);
         if kind.is_none() && !judge::is_pod(&object.api_version, &object.kind) {
-            let kind = if object.kind.is_empty() { "without kind" } else { &object.kind };
-            *others.entry(kind.to_owned()).or_default() += 1;
+            match judge::no_longer_served(&object.api_version, &object.kind) {
+                Some(why) => problems.push(object.problem("apiVersion", why)),
+                None => *others.entry(object.kind.clone()).or_default() += 1,
+            }
             continue;
         }
         let mut json = match object.json() {
@@ -68,7 +60,7 @@ pub(super) fn judged<'a>(
         let own = json["metadata"]["namespace"].as_str().filter(|name| !name.is_empty());
         let Some(name) = own.or(namespace).map(str::to_owned) else {
             let problem = object.problem("metadata", format!("{} names no namespace", object.kind));
-            problems.push(problem.help("--namespace NAME says which, or a Namespace among the manifests"));
+            problems.push(problem.help("specify it with --namespace NAME, or add a Namespace to the manifests"));
             continue;
         };
         if json["metadata"].is_object() {
@@ -76,14 +68,16 @@ pub(super) fn judged<'a>(
         }
         found.push(Manifest { object, json, kind, namespace: name });
     }
-    if problems.is_empty() { Ok((found, others)) } else { Err(Failure::CouldNotRun(problems)) }
+    Manifests { judged: found, others, problems }
 }
 
-/// Profiles, and the namespaces in which they are judged.
+/// Profiles, and the namespaces in which they are evaluated.
 pub(super) struct Ground {
     pub accepted: Vec<Accepted>,
     pub tenants: Vec<Tenant>,
     pub version: Minor,
+    /// The namespaces for which the answers of profiles are unknown, with the reason.
+    pub unknown: BTreeMap<String, Problem>,
 }
 
 /// Reads profiles and namespaces, from files or from a cluster.
@@ -102,7 +96,7 @@ pub(super) fn ground(
                 version = live::version(&client).await?;
             }
             let may_list = live::permitted(&client, [live::PROFILES]).await;
-            // All missing rights are named at once.
+            // All missing permissions are reported together.
             let ((), here) = report::both(may_list, live::tenants(&client, &missing).await)?;
             tenants.extend(here);
             live::profiles(&client).await
@@ -112,25 +106,29 @@ pub(super) fn ground(
         profiles::all(&files::sources(&config.profiles)?).map_err(Failure::fatal)?
     };
     if accepted.is_empty() {
-        return Err(could_not_run("there is no profile in the cluster to judge by"));
+        return Err(could_not_run("at least one profile is required, and the cluster has none"));
     }
     if !config.parameters.is_empty() {
         let given = |profile: &mut ToolSecurityProfile| give(profile, &config.parameters, names);
         accepted = changed(accepted, &config.parameters, given)?;
     }
+    let mut unknown = BTreeMap::new();
     let known: BTreeSet<_> = tenants.iter().map(|one| one.name.clone()).collect();
     for name in names.difference(&known) {
         if args.live {
             report::note(&format!(
-                "note: namespace {name} is not in the cluster: it counts as one that each profile selects"
+                "note: namespace {name} is not in the cluster: it is treated as if each profile selected it"
             ));
         }
-        tenants.push(invented(name, &accepted)?);
+        match invented(name, &accepted) {
+            Ok(tenant) => tenants.push(tenant),
+            Err(problem) => drop(unknown.insert(name.clone(), problem)),
+        }
     }
-    Ok(Ground { accepted, tenants, version })
+    Ok(Ground { accepted, tenants, version, unknown })
 }
 
-/// Gives parameters a value in namespaces, as an override in the profile does.
+/// Sets the value of a parameter in namespaces, like an override in the profile.
 fn give(profile: &mut ToolSecurityProfile, values: &BTreeMap<String, IntOrText>, names: &BTreeSet<String>) {
     let declared = |name: &String| profile.spec.parameters.iter().any(|parameter| parameter.name == *name);
     let parameters: BTreeMap<_, _> =
@@ -151,7 +149,7 @@ fn give(profile: &mut ToolSecurityProfile, values: &BTreeMap<String, IntOrText>,
     profile.spec.overrides = overrides;
 }
 
-/// The profiles, changed, compiled and checked again.
+/// The profiles after the change, compiled and checked again.
 fn changed(
     accepted: Vec<Accepted>,
     values: &BTreeMap<String, IntOrText>,
@@ -160,7 +158,7 @@ fn changed(
     for name in values.keys() {
         let declares = |one: &Accepted| one.profile.spec.parameters.iter().any(|parameter| parameter.name == *name);
         if !accepted.iter().any(declares) {
-            return Err(could_not_run(format!("no profile has a parameter {name:?}")));
+            return Err(could_not_run(format!("--param {name}: no profile has this parameter")));
         }
     }
     let again = |one: Accepted| {
@@ -171,28 +169,30 @@ fn changed(
     accepted.into_iter().map(again).collect::<Result<_, _>>().map_err(Failure::CouldNotRun)
 }
 
-/// A namespace that is nowhere: it has the labels by which the profiles select, and no others.
-fn invented(name: &str, accepted: &[Accepted]) -> Result<Tenant, Failure> {
+/// A namespace that is not found: it has the labels by which the profiles select, and no others.
+fn invented(name: &str, accepted: &[Accepted]) -> Result<Tenant, Problem> {
     let mut labels = [("kubernetes.io/metadata.name".to_owned(), name.to_owned())].into();
-    let help = "give its manifest, with --namespaces or among the manifests";
+    let help = "add its Namespace with --namespaces or to the manifests";
     for one in accepted {
         let selector = namespace_selector(&one.profile.spec);
         labels = selector::satisfying(&selector, &labels).ok_or_else(|| {
-            let message =
-                format!("which labels namespace {name} has decides whether profile {} selects it", one.checked.profile);
-            Failure::CouldNotRun(vec![Problem::new(message).help(help)])
+            let message = format!(
+                "the labels of namespace {name} are required to determine whether profile {} selects it",
+                one.checked.profile
+            );
+            Problem::new(message).help(help)
         })?;
     }
     let namespace = Namespace { name: name.to_owned(), labels: labels.clone(), ..Namespace::default() };
     for one in accepted {
         if let Err(why) = one.checked.resolver.resolve(&namespace) {
             let message = format!("namespace {name}, profile {}: {why}", one.checked.profile);
-            let help = "give the namespace's manifest, with --namespaces or among the manifests; or --param NAME=VALUE";
-            return Err(Failure::CouldNotRun(vec![Problem::new(message).help(help)]));
+            let help = "add its Namespace with --namespaces or to the manifests, or set --param NAME=VALUE";
+            return Err(Problem::new(message).help(help));
         }
     }
     let metadata =
         k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta { labels: Some(labels), ..Default::default() };
     namespaces::seen(name.to_owned(), metadata)
-        .ok_or_else(|| could_not_run(format!("namespace {name} is being deleted")))
+        .ok_or_else(|| Problem::new(format!("namespace {name} is being deleted")))
 }

@@ -1,4 +1,4 @@
-//! `palisade check`: judges the manifests of a tenant by profiles, in CI.
+//! `palisade check`: evaluates the manifests of a tenant against profiles, in CI.
 
 mod args;
 mod config;
@@ -13,14 +13,14 @@ use std::{
 pub use args::CheckArgs;
 use args::FailOn;
 use k8s_openapi::jiff::Timestamp;
-use manifests::Manifest;
+use manifests::{Manifest, Manifests};
 use palisade_cel::Minor;
 
 use crate::{
     cluster::could_not_run,
     files,
     findings::Format,
-    input,
+    input::{self, Found},
     judge::{Judge, Violation},
     namespaces::{self, Tenant},
     profiles,
@@ -29,17 +29,17 @@ use crate::{
     style::Style,
 };
 
-/// A pod or workload that was judged.
+/// An evaluated pod or workload.
 struct Judged<'a> {
     manifest: Manifest<'a>,
     violations: Vec<Violation>,
     change: Option<Least>,
 }
 
-/// What was judged, and what was not.
+/// The evaluated objects and the others.
 struct Checked<'a> {
     objects: Vec<Judged<'a>>,
-    /// How many objects no profile judges, by their kinds.
+    /// The number of objects that profiles do not evaluate, by kind.
     others: BTreeMap<String, usize>,
     version: Minor,
 }
@@ -52,20 +52,16 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
         return Err(could_not_run("only one FILE can be standard input"));
     }
     if !args.live && config.profiles.is_empty() {
-        let help = "--profile names files with profiles, as does profiles in .palisade.yaml; --live reads a cluster's";
-        return Err(Failure::CouldNotRun(vec![Problem::new("there is no profile to judge by").help(help)]));
+        let help =
+            "specify files with --profile or `profiles` in .palisade.yaml, or read those of a cluster with --live";
+        return Err(Failure::CouldNotRun(vec![Problem::new("at least one profile is required").help(help)]));
     }
     let sources = files::sources(&args.files)?;
-    let objects = manifests::objects(&sources)?;
-    if objects.is_empty() {
-        return Err(could_not_run("no object found in the manifests"));
-    }
-    let (mut tenants, problems) = namespaces::among(&objects);
-    if !problems.is_empty() {
-        return Err(Failure::CouldNotRun(problems));
-    }
+    let Found { objects, unread: mut problems } = input::all(&sources);
+    let (mut tenants, wrong) = namespaces::among(&objects);
+    problems.extend(wrong);
     if let Some(path) = &config.namespaces {
-        let given = namespaces::read(&input::read(path)?)?;
+        let given = namespaces::read(&files::read(path)?)?;
         tenants.retain(|one| !given.iter().any(|other| other.name == one.name));
         tenants.extend(given);
     }
@@ -73,23 +69,24 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
         None if args.live => Some(args.cluster.namespace()?),
         namespace => namespace,
     };
-    let (manifests, others) = manifests::judged(objects, namespace.as_deref())?;
+    let Manifests { judged: manifests, others, problems: wrong } = manifests::judged(objects, namespace.as_deref());
+    problems.extend(wrong);
     let names: BTreeSet<_> = manifests.iter().map(|one| one.namespace.clone()).collect();
     let ground = manifests::ground(args, &config, tenants, &names)?;
+    problems.extend(ground.unknown.values().cloned());
     profiles::tell(&ground.accepted, &ground.tenants);
     let judge = Judge::new(&ground.accepted, &ground.tenants, ground.version, Timestamp::now())?;
-    for name in names.iter().filter(|name| !judge.selects(name)) {
+    for name in names.iter().filter(|name| !judge.selects(name) && !ground.unknown.contains_key(*name)) {
         report::note(&format!("note: no profile selects namespace {name}"));
     }
     let mut judged = Vec::new();
-    let mut problems = Vec::new();
-    for manifest in manifests {
+    for manifest in manifests.into_iter().filter(|one| !ground.unknown.contains_key(&one.namespace)) {
         match judge.judge(manifest.kind, &manifest.json) {
             Ok(violations) => {
                 let change = if violations.is_empty() { None } else { judge.smallest(manifest.kind, &manifest.json) };
                 judged.push(Judged { manifest, violations, change });
             }
-            Err(why) => problems.push(manifest.object.problem("", format!("cannot be judged: {why}"))),
+            Err(why) => problems.push(manifest.object.problem("", format!("cannot be evaluated: {why}"))),
         }
     }
     let checked = Checked { objects: judged, others, version: ground.version };
@@ -99,10 +96,23 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
         let style = if shown { Style::of(&io::stdout()) } else { Style::PLAIN };
         output.write(&shared, [&|| show::human(&checked, style), &|| show::json(&checked)])?;
     }
-    if !problems.is_empty() {
-        return Err(Failure::CouldNotRun(problems));
+    if checked.objects.is_empty() && problems.is_empty() {
+        problems.push(Problem::new(nothing(&checked.others)));
     }
+    args.unjudged.settle(problems)?;
     verdict(&checked, config.fail_on)
+}
+
+/// The reason why no object was evaluated.
+fn nothing(others: &BTreeMap<String, usize>) -> String {
+    if others.is_empty() {
+        return "no object was evaluated: the manifests have no objects".to_owned();
+    }
+    let kinds: Vec<_> = others.iter().take(10).map(|(kind, count)| format!("{count} {kind}")).collect();
+    format!(
+        "no object was evaluated: profiles apply to pods and workloads, and the manifests have only {}",
+        kinds.join(", ")
+    )
 }
 
 fn verdict(checked: &Checked<'_>, fail_on: FailOn) -> Result<(), Failure> {
@@ -115,7 +125,7 @@ fn verdict(checked: &Checked<'_>, fail_on: FailOn) -> Result<(), Failure> {
     if fails { Err(Failure::Wrong(Vec::<Problem>::new())) } else { Ok(()) }
 }
 
-/// The namespace of objects that name none, if there is only one.
+/// The namespace of objects that do not specify one, if there is only one.
 fn only(tenants: &[Tenant]) -> Option<String> {
     match tenants {
         [one] => Some(one.name.clone()),

@@ -1,4 +1,4 @@
-//! What was found, for people and for programs.
+//! The findings as text and as JSON.
 
 use std::fmt::Write as _;
 
@@ -27,13 +27,13 @@ pub(super) fn shared(checked: &Checked<'_>, accepted: &[Accepted]) -> Findings {
     };
     let mut rules: Vec<_> = catalogue::ALL.iter().map(|check| rule(check.id, check.title)).collect();
     let customs = accepted.iter().flat_map(|one| &one.checked.customs);
-    rules.extend(customs.map(|custom| rule(&custom.check.id, "a check of the profile")));
-    rules.push(rule(REJECTED, "the API server rejects it"));
+    rules.extend(customs.map(|custom| rule(&custom.check.id, "Custom check of the profile")));
+    rules.push(rule(REJECTED, "Rejected by the API server"));
     let found: Vec<_> =
         checked.objects.iter().flat_map(|one| one.violations.iter().map(|violation| finding(one, violation))).collect();
     for one in &found {
         if !rules.iter().any(|rule| rule.id == one.rule) {
-            rules.push(rule(&one.rule, "a rule of the policy itself"));
+            rules.push(rule(&one.rule, "Rule of the generated policy"));
         }
     }
     Findings { command: "check", rules, found, objects: checked.objects.len() }
@@ -71,7 +71,7 @@ fn name(of: &Judged<'_>) -> String {
     format!("{}/{name}", of.manifest.object.kind)
 }
 
-/// Where in the object a violation is: its container, and the field that the text begins with.
+/// The place of a violation in the object: its container, and the field at the beginning of the message.
 fn path(of: &Judged<'_>, message: &str) -> String {
     let template = of.manifest.kind.map(|kind| kind.template).unwrap_or_default();
     let pod = template.trim_start_matches('/').replace('/', ".");
@@ -93,7 +93,7 @@ fn path(of: &Judged<'_>, message: &str) -> String {
     if field.is_empty() || !is_field(field) {
         return base;
     }
-    // The file may have no such field: then the deepest part that it has.
+    // If the file does not have this field, the deepest existing part.
     let known = of
         .manifest
         .object
@@ -103,7 +103,7 @@ fn path(of: &Judged<'_>, message: &str) -> String {
     if known { format!("{base}.{field}") } else { base }
 }
 
-/// For people: each violation with an excerpt, then the change, and a summary.
+/// As text: each violation with an excerpt, then the change, and a summary.
 pub(super) fn human(checked: &Checked<'_>, style: Style) -> String {
     let mut text = String::new();
     for one in &checked.objects {
@@ -134,18 +134,19 @@ fn summary(checked: &Checked<'_>) -> String {
     let failing = checked.objects.iter().filter(|one| !one.violations.is_empty()).count();
     let count = |number: usize, what: &str| format!("{number} {what}{}", if number == 1 { "" } else { "s" });
     let mut line = match violations {
-        0 => format!("{} judged, all pass", count(checked.objects.len(), "object")),
+        0 if checked.objects.is_empty() => "0 objects evaluated".to_owned(),
+        0 => format!("{} evaluated, no violations", count(checked.objects.len(), "object")),
         _ => format!("{} in {failing} of {}", count(violations, "violation"), count(checked.objects.len(), "object")),
     };
     let others: usize = checked.others.values().sum();
     if others > 0 {
-        let _ = write!(line, "; {} of kinds that profiles do not judge", count(others, "other object"));
+        let _ = write!(line, "; {} of kinds that profiles do not evaluate", count(others, "other object"));
     }
     line.push('\n');
     line
 }
 
-/// For programs: each object with its violations and its change.
+/// As JSON: each object with its violations and its change.
 pub(super) fn json(checked: &Checked<'_>) -> String {
     let objects: Vec<Json> = checked
         .objects

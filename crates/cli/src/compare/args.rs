@@ -1,40 +1,46 @@
 //! The command line of `palisade diff`.
 
 use super::place::Place;
-use crate::{ground::GroundArgs, impact::ImpactArgs};
+use crate::{ground::GroundArgs, impact::ImpactArgs, options::INPUT};
 
 const EXAMPLES: &str = "\
 Examples:
-  palisade diff toolforge@3 toolforge@5       # two revisions in the cluster: how the spec differs
-  palisade diff toolforge@3                   # a revision, and the spec now
-  palisade diff profile.yaml                  # what of the generated objects it changes
-  palisade diff profile.yaml --live           # and of what exists, what is newly denied or admitted
-  palisade diff profile.yaml --dump cluster/  # the same with what palisade dump wrote
-  palisade diff git:main:profiles profiles/ -f manifests/ --namespaces namespaces.yaml -o markdown
+  palisade diff toolforge@3 toolforge@5       # compare the specs of two revisions
+  palisade diff toolforge@3                   # compare a revision with the current spec
+  palisade diff profile.yaml                  # show the changes of generated objects
+  palisade diff profile.yaml --live           # also show what is newly denied or admitted
+  palisade diff profile.yaml --dump cluster/  # the same with a directory from palisade dump
+  palisade diff git:main:profiles profiles/ --manifests manifests/ --namespaces namespaces.yaml -o markdown
 
-A profile is judged against objects as if they were created now, after mutation: each pod, and each workload with the pods \
-that it makes. A Deployment and its pods are one line.
+Objects are evaluated as if they were created now, after mutation: each pod, and each workload with the pods of its \
+template. A Deployment and its pods are one line.
 
-Exit codes: with files, --live, --dump or -f: 0 nobody is newly denied, 1 somebody is, 2 could not run. Of revisions in the \
-cluster alone, as diff does it: 0 no differences, 1 differences, 2 could not run.";
+Exit codes: with files, --live, --dump or --manifests: 0 no object is newly denied, 1 an object is newly denied, 2 could not \
+run. With revisions in the cluster only, like diff: 0 no differences, 1 differences, 2 could not run.";
 
 /// The arguments of `palisade diff`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, mut_arg("namespaces", |arg| arg.requires("files")))]
 pub struct DiffArgs {
-    /// A profile in the cluster (its spec now), or a revision of it as PROFILE@REVISION; a file with profiles or a directory of
-    /// such files, named with a / or its ending; or those of a commit as git:REF:PATH. A file alone is compared with what is
-    /// live, or with what --dump has.
+    /// Profiles before the change: the current spec of a profile in the cluster, a revision of it as PROFILE@REVISION,
+    /// a file or directory (its path has a / or a file extension), or a file or directory in a commit as git:REF:PATH.
+    /// A file alone is compared with the profiles in the cluster, or in the dump of --dump.
     #[arg(value_name = "PROFILE[@REVISION]|FILE|DIR|git:REF:PATH")]
     pub before: Place,
-    /// What to compare it with; of a profile in the cluster by default its spec now.
+    /// Profiles after the change. The default for a profile in the cluster is its current spec.
     #[arg(value_name = "PROFILE[@REVISION]|FILE|DIR|git:REF:PATH")]
     pub after: Option<Place>,
-    /// Judge the pods and workloads in manifests: files, directories, or - for standard input.
-    #[arg(short = 'f', long = "file", value_name = "FILE|DIR", num_args = 1.., conflicts_with_all = ["live", "dump"])]
+    /// Evaluate the pods and workloads in these manifests: a file, a directory, or - for standard input. Repeatable.
+    #[arg(
+        long = "manifests",
+        id = "files",
+        value_name = "FILE|DIR",
+        help_heading = INPUT,
+        conflicts_with_all = ["live", "dump"]
+    )]
     pub files: Vec<String>,
-    /// The namespace of manifests that do not name one.
-    #[arg(short, long, value_name = "NAME", requires = "files")]
+    /// Namespace of manifests that do not specify one.
+    #[arg(short, long, value_name = "NAME", help_heading = INPUT, requires = "files")]
     pub namespace: Option<String>,
     #[command(flatten)]
     pub ground: GroundArgs,

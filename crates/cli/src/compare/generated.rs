@@ -1,4 +1,4 @@
-//! How what is generated from profiles differs.
+//! The differences of generated objects.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -6,7 +6,7 @@ use std::{
 };
 
 use k8s_openapi::jiff::Timestamp;
-use palisade_api::names::{self, GENERATION_ANNOTATION};
+use palisade_api::names::{self, GENERATION_ANNOTATION, Part, Shape};
 use palisade_cel::Minor;
 use palisade_compiler::Namespace;
 use serde_json::{Map, Value as Json, json};
@@ -27,25 +27,25 @@ struct Object {
     diff: String,
 }
 
-/// What differs between two sets of profiles.
+/// The differences between two sets of profiles.
 pub(super) struct Difference {
     /// `changed`, `added` or `removed`, by profile.
     profiles: BTreeMap<String, &'static str>,
     objects: Vec<Object>,
-    /// How many objects are generated from both together.
+    /// The number of objects that are generated from both together.
     all: usize,
-    /// Whether pods are mutated in another way.
+    /// Whether pods are mutated differently.
     mutates: bool,
-    /// Whether namespaces come to other stages by themselves.
+    /// Whether the rollout of namespaces to stages differs.
     rollout: bool,
     /// The namespaces whose parameters differ.
     parameters: BTreeSet<String>,
-    /// Whether parameters could differ in a namespace that is not known.
+    /// Whether parameters could differ in an unknown namespace.
     parameters_may: bool,
-    /// The namespaces that one of them selects for a profile, and the other does not.
+    /// The namespaces that only one of the profiles selects.
     selected: BTreeSet<String>,
     deselected: BTreeSet<String>,
-    /// How many namespaces were looked at.
+    /// The number of compared namespaces.
     namespaces: usize,
 }
 
@@ -132,43 +132,42 @@ impl Difference {
         Ok(())
     }
 
-    /// Whether anything that an API server does can be different. `whole` says that all namespaces were looked at.
+    /// Whether the answers of an API server can differ. `whole` means that all namespaces were compared.
     pub(super) fn matters(&self, whole: bool) -> bool {
         let params = !self.parameters.is_empty() || (self.parameters_may && !whole);
         !self.objects.is_empty() || self.mutates || self.rollout || params
     }
 
-    /// What differs, in words.
+    /// The differences, as a sentence.
     pub(super) fn sentence(&self, whole: bool) -> String {
         if self.profiles.is_empty() {
-            return "the profiles say the same: the change cannot matter".to_owned();
+            return "the profiles are equal: the change has no effect".to_owned();
         }
         let profiles: Vec<_> =
             self.profiles.iter().map(|(name, change)| format!("profile {name} is {change}")).collect();
         let mut text = format!("{}; ", profiles.join(", "));
         if !self.matters(whole) {
-            text.push_str("the generated policies, bindings and parameters are equal: the change cannot matter");
+            text.push_str("the generated policies, bindings and parameters are equal: the change has no effect");
             return text;
         }
         let _ = write!(text, "{} of {} generated objects differ", self.objects.len(), self.all);
         if self.mutates {
-            text.push_str(", pods are mutated in another way");
+            text.push_str(", pods are mutated differently");
         }
         if self.rollout {
-            text.push_str(", the rollout is another");
+            text.push_str(", the rollout differs");
         }
         for (names, what) in [
-            (&self.parameters, "have other parameters"),
+            (&self.parameters, "have different parameters"),
             (&self.selected, "are newly selected"),
             (&self.deselected, "are no longer selected"),
         ] {
             if let Some(first) = names.first() {
-                let _ =
-                    write!(text, ", {} of {} namespaces {what} (the first is {first})", names.len(), self.namespaces);
+                let _ = write!(text, ", {} of {} namespaces {what} (first: {first})", names.len(), self.namespaces);
             }
         }
         if self.parameters_may && !whole {
-            text.push_str(", parameters may differ in namespaces that are not known here");
+            text.push_str(", parameters may differ in unknown namespaces");
         }
         text
     }
@@ -196,7 +195,7 @@ fn named(profiles: &[Accepted]) -> BTreeMap<&str, &Accepted> {
     profiles.iter().map(|one| (one.checked.profile.as_str(), one)).collect()
 }
 
-/// Whether what the parameters of a namespace come from differs.
+/// Whether the sources of the parameters of a namespace differ.
 fn parameters_may(one: Option<&Accepted>, other: Option<&Accepted>) -> bool {
     let (Some(one), Some(other)) = (one, other) else { return true };
     let (one, other) = (&one.profile.spec, &other.profile.spec);
@@ -206,7 +205,7 @@ fn parameters_may(one: Option<&Accepted>, other: Option<&Accepted>) -> bool {
         || one.exception_requests != other.exception_requests
 }
 
-/// The generated objects by kind and name, without what says of which generation of which profile they are.
+/// The generated objects by kind and name, without fields that name the profile and its generation.
 fn generated(accepted: &[Accepted], version: Minor) -> Result<BTreeMap<String, Json>, Failure> {
     let mut found = BTreeMap::new();
     for mut object in
@@ -220,8 +219,10 @@ fn generated(accepted: &[Accepted], version: Minor) -> Result<BTreeMap<String, J
         }
         for one in accepted {
             let (name, generation) = (&one.checked.profile, one.profile.metadata.generation);
-            let subject = |generation| format!("'{}'", names::probe_subject(name, generation));
-            replace(&mut object, &subject(generation), &subject(None));
+            for part in Part::judging(Shape::Pods) {
+                let subject = |generation| format!("'{}'", names::probe_subject(name, generation, part));
+                replace(&mut object, &subject(generation), &subject(None));
+            }
         }
         let text = |pointer: &str| object.pointer(pointer).and_then(Json::as_str).unwrap_or_default().to_owned();
         found.insert(format!("{}/{}", text("/kind"), text("/metadata/name")), object);

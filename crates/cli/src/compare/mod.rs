@@ -1,5 +1,5 @@
-//! `palisade diff`: how the spec of a profile differs between two revisions; or what a change of profiles does, before it is
-//! applied: to the generated objects, and to pods and workloads that exist.
+//! `palisade diff`: compares two revisions of the spec of a profile, or previews the effect of a profile change on
+//! generated objects, and on pods and workloads.
 
 mod args;
 mod generated;
@@ -46,23 +46,29 @@ pub fn run(args: &DiffArgs) -> Result<(), Failure> {
     if stdin > 1 {
         return Err(could_not_run("only one FILE can be standard input"));
     }
-    let ground = Ground::read(args)?;
+    let mut ground = Ground::read(args)?;
+    let mut problems = std::mem::take(&mut ground.problems);
     let (before, after) = sides(args, &ground)?;
     let difference = Difference::new(&before.profiles, &after.profiles, &ground.tenants, ground.version)?;
     let about = about(&before, &after, &difference, &ground);
     if difference.matters(ground.is_whole) && judges {
         let effects = judged(ground, &before.profiles, &after.profiles)?;
         output::print(&impact::text(&args.shown, &about, Some(&effects)))?;
+        if effects.judged == 0 && problems.is_empty() && !args.files.is_empty() {
+            problems.push(Problem::new("no object was evaluated: no profile selects a pod or workload in the files"));
+        }
+        args.ground.unjudged.settle(problems)?;
         return if effects.denies() { Err(Failure::Wrong(Vec::new())) } else { Ok(()) };
     }
-    output::print(&impact::text(&args.shown, &about, None))
+    output::print(&impact::text(&args.shown, &about, None))?;
+    args.ground.unjudged.settle(problems)
 }
 
 /// Compares the specs of revisions.
 fn of_revisions(args: &DiffArgs) -> Result<(), Failure> {
     let after = args.after.clone().unwrap_or_else(|| now(&args.before));
     if args.before == after {
-        return Err(could_not_run(format!("{after} is compared with itself: name a revision, as {after}@1")));
+        return Err(could_not_run(format!("{after} must be compared with a revision, for example {after}@1")));
     }
     let [before_spec, after_spec] = args.ground.cluster.ask(async |client| {
         let before = accepted_or_not(&client, &args.before).await?;
@@ -71,7 +77,7 @@ fn of_revisions(args: &DiffArgs) -> Result<(), Failure> {
     })?;
     let text = diff::between((&args.before.to_string(), &before_spec), (&after.to_string(), &after_spec), CONTEXT)?;
     output::print(&text)?;
-    // As diff and kubectl diff do it.
+    // Like diff and kubectl diff.
     if text.is_empty() { Ok(()) } else { Err(Failure::Wrong(Vec::new())) }
 }
 
@@ -82,10 +88,10 @@ fn now(place: &Place) -> Place {
     }
 }
 
-/// A profile of the cluster as it says at a place.
+/// A profile of the cluster at a place.
 async fn accepted_or_not(client: &Client, place: &Place) -> Result<ToolSecurityProfile, Failure> {
     let Place::Cluster { profile, revision } = place else {
-        return Err(could_not_run(format!("{place} is not in the cluster")));
+        return Err(could_not_run(format!("{place} not found in the cluster")));
     };
     let history = History::read(client, profile).await?;
     let mut found = history.profile.clone();
@@ -95,17 +101,19 @@ async fn accepted_or_not(client: &Client, place: &Place) -> Result<ToolSecurityP
     Ok(found)
 }
 
-/// What is judged by, besides the profiles that are compared.
+/// The profiles, except those that are compared.
 struct Ground<'a> {
-    /// The profiles that are in force now, if they were read.
+    /// The active profiles, if they were read.
     in_force: Vec<Accepted>,
-    /// Those of the places in the cluster: before and after.
+    /// The profiles of the places in the cluster: before and after.
     places: [Option<Box<Accepted>>; 2],
     tenants: Vec<Tenant>,
     /// Whether these are all namespaces.
     is_whole: bool,
     version: Minor,
     objects: Objects<'a>,
+    /// Objects in the manifests that cannot be evaluated.
+    problems: Vec<Problem>,
 }
 
 impl<'a> Ground<'a> {
@@ -117,7 +125,7 @@ impl<'a> Ground<'a> {
             (Place::Cluster { .. }, None) => Some(now(&args.before)),
             (_, None) => None,
         };
-        // A file alone is compared with what is in force.
+        // A file alone is compared with the active profiles.
         let needs_in_force = after.is_none();
         let mut ground = Self {
             in_force: dump.as_mut().map(|dump| std::mem::take(&mut dump.profiles)).unwrap_or_default(),
@@ -126,6 +134,7 @@ impl<'a> Ground<'a> {
             is_whole: of.live || dump.is_some(),
             version: dump.as_ref().map_or(Minor::DEFAULT, |dump| dump.version),
             objects: if of.live { Objects::Cluster(&of.cluster) } else { Objects::Files(Vec::new()) },
+            problems: Vec::new(),
         };
         let places =
             [Some(&args.before), after.as_ref()].map(|place| place.filter(|it| matches!(it, Place::Cluster { .. })));
@@ -161,14 +170,15 @@ impl<'a> Ground<'a> {
         if !args.files.is_empty() {
             let (namespaces, namespace) = (of.namespaces.as_deref(), args.namespace.as_deref());
             let found = Manifests::read(&args.files, Reading { namespaces, namespace, known: true, profiles: false })?;
-            (ground.tenants, ground.objects) = (found.tenants, Objects::Files(found.objects));
+            (ground.tenants, ground.objects, ground.problems) =
+                (found.tenants, Objects::Files(found.objects), found.problems);
         }
         ground.version = of.kube_version.unwrap_or(ground.version);
         Ok(ground)
     }
 }
 
-/// The profiles that are in force before or after the change.
+/// The active profiles before or after the change.
 struct Side {
     name: String,
     profiles: Vec<Accepted>,
@@ -187,7 +197,7 @@ fn sides(args: &DiffArgs, ground: &Ground<'_>) -> Result<(Side, Side), Failure> 
     if let Some(now) = second {
         return Ok((before, Side { name: now.checked.profile.clone(), profiles: vec![(**now).clone()] }));
     }
-    // The one file is what will be; what is in force and not in the file stays.
+    // The file has the new profiles. Active profiles that are not in the file remain.
     let named = |profile: &Accepted| before.profiles.iter().find(|one| one.checked.profile == profile.checked.profile);
     let mut after: Vec<_> = ground.in_force.iter().map(|profile| named(profile).unwrap_or(profile).clone()).collect();
     let is_new = |one: &&Accepted| ground.in_force.iter().all(|known| known.checked.profile != one.checked.profile);
@@ -210,7 +220,7 @@ fn about(before: &Side, after: &Side, difference: &Difference, ground: &Ground<'
     }
 }
 
-/// Judges what exists before and after the change.
+/// Evaluates existing objects before and after the change.
 fn judged(ground: Ground<'_>, before: &[Accepted], after: &[Accepted]) -> Result<Effects, Failure> {
     let judges =
         [before, after].map(|profiles| Judge::new(profiles, &ground.tenants, ground.version, Timestamp::now()));
@@ -221,7 +231,7 @@ fn judged(ground: Ground<'_>, before: &[Accepted], after: &[Accepted]) -> Result
     if whatif.effects.judged == 0 && !whatif.effects.no_verdict.is_empty() {
         let mut why = whatif.effects.no_verdict.iter();
         let first = why.next().map(|(why, one)| format!("{why}: {}", one.first)).unwrap_or_default();
-        return Err(Failure::CouldNotRun(vec![Problem::new(format!("nothing could be judged: {first}"))]));
+        return Err(Failure::CouldNotRun(vec![Problem::new(format!("no object could be evaluated: {first}"))]));
     }
     Ok(whatif.effects)
 }

@@ -1,4 +1,4 @@
-//! Where a profile is that is compared: in the cluster, in files, or in a commit.
+//! The place of a profile to compare: the cluster, files, or a commit.
 
 use std::{path::Path, process::Command, str::FromStr, sync::Arc};
 
@@ -9,21 +9,21 @@ use crate::{
     report::{Failure, Problem, Source},
 };
 
-/// A profile, and which of its specs; or files with profiles.
+/// A profile and one of its specs, or files with profiles.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// In the cluster: the spec now, or that of a revision.
+    /// In the cluster: the current spec, or that of a revision.
     Cluster {
         /// The name of the profile.
         profile: String,
-        /// The revision; without one, the spec now.
+        /// The revision; none for the current spec.
         revision: Option<i64>,
     },
     /// A file or directory.
     Path(String),
     /// A file or directory in a commit of the repository that the working directory is in.
     Git {
-        /// The commit, as git takes it.
+        /// The commit in the notation of git.
         commit: String,
         /// Relative to the working directory.
         path: String,
@@ -36,11 +36,11 @@ impl FromStr for Place {
     fn from_str(text: &str) -> Result<Self, String> {
         if let Some(rest) = text.strip_prefix("git:") {
             return match rest.split_once(':') {
-                // What begins with a dash is an option to git.
+                // An argument that begins with a dash is an option of git.
                 Some((commit, path)) if !commit.is_empty() && !commit.starts_with('-') && !path.is_empty() => {
                     Ok(Self::Git { commit: commit.to_owned(), path: path.to_owned() })
                 }
-                _ => Err("it is git:REF:PATH, as git:main:profiles/tools.yaml".to_owned()),
+                _ => Err("must be git:REF:PATH, for example git:main:profiles/tools.yaml".to_owned()),
             };
         }
         let is_path = text == "-" || text == "." || text == ".." || text.contains('/');
@@ -54,7 +54,7 @@ impl FromStr for Place {
             Ok(number) if number > 0 && !profile.is_empty() => {
                 Ok(Self::Cluster { profile: profile.to_owned(), revision: Some(number) })
             }
-            _ => Err("it is PROFILE, or PROFILE@REVISION with a number, as toolforge@3; a file has a / or an ending"
+            _ => Err("must be PROFILE, or PROFILE@REVISION with a number, for example toolforge@3; the path of a file must have a / or an extension"
                 .to_owned()),
         }
     }
@@ -83,7 +83,7 @@ impl Place {
             Self::Git { commit, path } => of_commit(commit, path),
         };
         Some(sources.and_then(|sources| match sources.as_slice() {
-            [] => Err(could_not_run(format!("{self}: there is no *.yaml, *.yml or *.json"))),
+            [] => Err(could_not_run(format!("{self}: at least one *.yaml, *.yml or *.json file is required"))),
             sources => profiles::all(sources).map_err(Failure::fatal),
         }))
     }
@@ -93,17 +93,18 @@ impl Place {
 fn of_commit(commit: &str, path: &str) -> Result<Vec<Arc<Source>>, Failure> {
     let listed = git(&["ls-tree", "-r", "-z", "--name-only", commit, "--", path])?;
     let listed =
-        String::from_utf8(listed).map_err(|_| could_not_run(format!("{commit}:{path}: a name is not text")))?;
+        String::from_utf8(listed).map_err(|_| could_not_run(format!("{commit}:{path}: file names must be UTF-8")))?;
     let names: Vec<_> = listed.split('\0').filter(|name| !name.is_empty()).collect();
     if names.is_empty() {
-        let problem = Problem::new(format!("{commit}:{path}: there is no such file or directory in this commit"));
-        return Err(Failure::CouldNotRun(vec![problem.help("the path is relative to the working directory")]));
+        let problem = Problem::new(format!("{commit}:{path}: file or directory not found in this commit"));
+        return Err(Failure::CouldNotRun(vec![problem.help("the path must be relative to the working directory")]));
     }
-    // A file that is named is read whatever its ending is.
+    // A file in the arguments is read with any extension.
     let wanted = |name: &&&str| **name == path || files::is_manifest(Path::new(**name));
     let read = |name: &&str| {
         let bytes = git(&["show", &format!("{commit}:./{name}")])?;
-        let text = String::from_utf8(bytes).map_err(|_| could_not_run(format!("{commit}:{name}: not UTF-8 text")))?;
+        let text = palisade_manifest::decode(bytes)
+            .map_err(|_| could_not_run(format!("{commit}:{name}: must be UTF-8 text")))?;
         Ok(Arc::new(Source::new(&format!("{commit}:{name}"), text)))
     };
     names.iter().filter(wanted).map(read).collect()

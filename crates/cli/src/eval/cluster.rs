@@ -1,4 +1,4 @@
-//! The cluster that files describe.
+//! The cluster in files.
 
 use std::collections::BTreeMap;
 
@@ -19,13 +19,13 @@ use crate::{
     report::{self, Failure, Problem},
 };
 
-/// Reads the cluster. The API server's own order does not matter: definitions come first, and policies last.
+/// Reads the cluster. The order of files does not matter: CustomResourceDefinitions come first, and policies last.
 pub fn read(args: &EvalArgs) -> Result<Cluster, Failure> {
     let mut cluster = palisade_gate::cluster(args.kube_version).with_plugins(args.plugins.plugins()?);
-    let sources = files::expand(&args.files)?.iter().map(|path| input::read(path)).collect::<Result<Vec<_>, _>>()?;
+    let sources = files::expand(&args.files)?.iter().map(|path| files::read(path)).collect::<Result<Vec<_>, _>>()?;
     let mut objects = Vec::new();
     for source in &sources {
-        objects.extend(input::objects(source).map_err(|problem| Failure::CouldNotRun(vec![problem]))?);
+        objects.extend(input::objects(source).map_err(Failure::fatal)?);
     }
     objects.sort_by_key(rank);
     let (mut problems, mut skipped) = (Vec::new(), BTreeMap::<String, usize>::new());
@@ -54,19 +54,19 @@ pub fn read(args: &EvalArgs) -> Result<Cluster, Failure> {
     if !problems.is_empty() {
         return Err(Failure::CouldNotRun(problems));
     }
-    // The cluster has accepted them, so there is no mistake in them.
+    // The cluster has accepted them, so they have no errors.
     let (tenants, _) = namespaces::among(&objects);
     profiles::tell(&accepted, &tenants);
     offline::enforce(&mut cluster, &accepted, &tenants, args.kube_version, Timestamp::now())?;
     if !skipped.is_empty() {
         let listed: Vec<_> = skipped.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
         let names: Vec<_> = args.files.iter().map(|path| if path == "-" { "<stdin>" } else { path }).collect();
-        report::note(&format!("note: {}: skipped what is of no known kind: {}", names.join(", "), listed.join(", ")));
+        report::note(&format!("note: {}: skipped objects of unknown kinds: {}", names.join(", "), listed.join(", ")));
     }
     for (kind, name) in cluster.unbound() {
         let kind = kind.name();
         report::note(&format!(
-            "note: {kind} {name} has no binding in the files, so it is never evaluated: add a {kind}Binding"
+            "note: {kind} {name} is never evaluated because the files have no binding for it: add a {kind}Binding"
         ));
     }
     Ok(cluster)
@@ -83,10 +83,10 @@ fn rank(object: &Object<'_>) -> u8 {
     }
 }
 
-/// Puts an object into the cluster; false if its kind is not known.
+/// Adds an object to the cluster; false if its kind is unknown.
 fn apply(cluster: &mut Cluster, object: &Object<'_>) -> Result<bool, Problem> {
     if rank(object) == 2 && cluster.kinds().by_kind(&object.api_version, &object.kind).is_none() {
-        // Such as a kustomization.yaml, which is sent to no API server and need not have a name.
+        // For example a kustomization.yaml, which is sent to no API server and need not have a name.
         return Ok(false);
     }
     let mut json = object.json().map_err(|mistake| mistake.problem)?;
@@ -111,7 +111,7 @@ fn apply(cluster: &mut Cluster, object: &Object<'_>) -> Result<bool, Problem> {
                 Refused::NoVerdict(_) => "metadata.name",
             };
             let problem = object.problem(path, text(&refused));
-            Err(problem.help("the API server would not have it, so that nothing can be said of what it does"))
+            Err(problem.help("the API server would reject it, so it has no effect to evaluate"))
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `palisade eval`: shows how an API server would answer requests.
+//! `palisade eval`: evaluates requests like an API server.
 
 mod args;
 mod cluster;
@@ -20,13 +20,16 @@ pub fn run(args: &EvalArgs) -> Result<(), Failure> {
         return Err(Failure::CouldNotRun(vec![Problem::new("only one FILE can be standard input")]));
     }
     let cluster = cluster::read(args)?;
-    let requests = requests::read(args, &cluster)?;
+    let (requests, problems) = requests::read(args, &cluster)?;
     let answers: Vec<_> = requests.iter().map(|request| request.ask(&cluster)).collect();
     let text = match args.output {
         EvalFormat::Human => show::human(&answers, cluster.has_policies(), args.verbose)?,
         EvalFormat::Json => show::json(&answers),
     };
     output::print(&text)?;
+    if !problems.is_empty() {
+        return Err(Failure::CouldNotRun(problems));
+    }
     let allowed = answers.iter().all(|answer| answer.review.outcome.is_allowed());
     if allowed { Ok(()) } else { Err(Failure::Wrong(vec![])) }
 }

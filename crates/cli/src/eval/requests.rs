@@ -1,7 +1,5 @@
 //! The requests.
 
-use std::path::Path;
-
 use clap::ValueEnum as _;
 use palisade_apiserver::admission::{Cluster, Operation, PolicyKind, Request, Review, User};
 use serde_json::Value as Json;
@@ -14,12 +12,15 @@ use crate::{
     report::{Failure, Problem},
 };
 
-/// A request, and where it comes from.
+/// The kind of an object with a request.
+const REVIEW: &str = "AdmissionReview";
+
+/// A request and its origin.
 pub struct Asked {
     /// The file and the request: `pod.yaml: CREATE pods tool-a/web`.
     pub title: String,
     request: Request,
-    /// Whether the object is as a client sends it.
+    /// Whether the object is from a client.
     raw: bool,
 }
 
@@ -28,7 +29,7 @@ pub struct Answer<'a> {
     /// The file and the request.
     pub title: &'a str,
     pub review: Review,
-    /// The policies that match the request, with the binding through which they do.
+    /// The policies that match the request, each with the binding through which it matches.
     pub matched: Vec<(PolicyKind, String, String)>,
 }
 
@@ -45,30 +46,34 @@ impl Asked {
     }
 }
 
-/// Reads the requests.
-pub fn read(args: &EvalArgs, cluster: &Cluster) -> Result<Vec<Asked>, Failure> {
+/// Reads the requests, and the problems of documents that are not requests.
+pub fn read(args: &EvalArgs, cluster: &Cluster) -> Result<(Vec<Asked>, Vec<Problem>), Failure> {
     let operation = args.operation();
     if args.old.is_some() && matches!(operation, OperationArg::Create | OperationArg::Connect) {
         let name = operation.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
-        let problem = Problem::new(format!("--operation {name} has no old object"));
-        return Err(Failure::CouldNotRun(vec![
-            problem.help("leave out --old, or --operation: with --old it is UPDATE"),
-        ]));
+        let problem = Problem::new(format!("--old must not be used with --operation {name}"));
+        return Err(Failure::CouldNotRun(vec![problem.help("remove --old, or remove --operation to send an UPDATE")]));
     }
     let mut old = Vec::new();
     for path in files::expand(args.old.as_slice())? {
-        let source = input::read(&path)?;
-        for object in input::objects(&source).map_err(|problem| Failure::CouldNotRun(vec![problem]))? {
+        let source = files::read(&path)?;
+        for object in input::objects(&source).map_err(Failure::fatal)? {
             old.push(object.json().map_err(|mistake| Failure::CouldNotRun(vec![mistake.problem]))?);
         }
     }
     let (mut asked, mut problems) = (Vec::new(), Vec::new());
     for path in files::expand(&args.requests)? {
-        let source = input::read(&path)?;
+        let source = files::read(&path)?;
         let mut others = Vec::new();
-        for object in input::objects(&source).map_err(|problem| Failure::CouldNotRun(vec![problem]))? {
-            if is_for_kustomize(&path, &object) {
+        let objects = palisade_manifest::objects(&source).map_err(|problem| input::of_helm(&source, problem));
+        problems.extend(objects.as_ref().err().cloned());
+        for object in objects.into_iter().flatten() {
+            if object.api_version.starts_with("kustomize.config.k8s.io/") {
                 others.push(object.kind);
+                continue;
+            }
+            if let Some(problem) = object.refusal().filter(|_| object.kind != REVIEW) {
+                problems.push(problem);
                 continue;
             }
             match request(args, cluster, &object, &old) {
@@ -82,27 +87,19 @@ pub fn read(args: &EvalArgs, cluster: &Cluster) -> Result<Vec<Asked>, Failure> {
         output::ignored(&source, &others, "Kubernetes object");
     }
     if asked.is_empty() && problems.is_empty() {
-        problems.push(Problem::new(format!("{}: no object found", args.requests.join(", "))));
+        problems.push(Problem::new(format!("{}: at least one object is required", args.requests.join(", "))));
     }
-    if problems.is_empty() { Ok(asked) } else { Err(Failure::CouldNotRun(problems)) }
-}
-
-/// Whether the object is a kustomization, which no API server receives. Kustomize knows it by the name of its file, so that it
-/// need not have a kind. Any other object without a kind is a mistake.
-fn is_for_kustomize(path: &str, object: &Object<'_>) -> bool {
-    let group = object.api_version.split_once('/').map_or("", |(group, _)| group);
-    let named = || Path::new(path).file_stem().is_some_and(|name| name == "kustomization");
-    group == "kustomize.config.k8s.io" || (object.kind.is_empty() && object.api_version.is_empty() && named())
+    Ok((asked, problems))
 }
 
 fn request(args: &EvalArgs, cluster: &Cluster, object: &Object<'_>, old: &[Json]) -> Result<(Request, bool), Problem> {
     let mut json = object.json().map_err(|mistake| mistake.problem)?;
-    if object.kind == "AdmissionReview" {
+    if object.kind == REVIEW {
         let request = Request::from_review(&json).map_err(|error| object.problem("request", error))?;
         if args.operation.is_some() || args.old.is_some() || !args.subresource.is_empty() {
-            let problem =
-                object.problem("request", "an AdmissionReview has its own operation, subresource and old object");
-            return Err(problem.help("leave out --operation, --subresource and --old"));
+            let problem = object
+                .problem("request", "an AdmissionReview already contains the operation, subresource and old object");
+            return Err(problem.help("remove --operation, --subresource and --old"));
         }
         return Ok((request, false));
     }
@@ -113,7 +110,7 @@ fn request(args: &EvalArgs, cluster: &Cluster, object: &Object<'_>, old: &[Json]
         OperationArg::Connect => Operation::Connect,
     };
     let name = |object: &Json| object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-    // A subresource may have a kind of its own, as scale does; the stored object has the kind of the resource.
+    // A subresource may have a separate kind, for example scale; the stored object has the kind of the resource.
     let has_own_kind =
         !args.subresource.is_empty() && cluster.kinds().by_kind(&object.api_version, &object.kind).is_none();
     let before = old.iter().find(|one| {
@@ -125,8 +122,8 @@ fn request(args: &EvalArgs, cluster: &Cluster, object: &Object<'_>, old: &[Json]
     if before.is_none() && (operation == Operation::Update || args.old.is_some()) {
         let (verb, kind, name) = (operation.name(), &object.kind, name(&json));
         let problem =
-            object.problem("metadata.name", format!("there is no old object for the {verb} of {kind} {name:?}"));
-        return Err(problem.help("--old names the file with the object as it is stored"));
+            object.problem("metadata.name", format!("the {verb} of {kind} {name:?} requires the stored object"));
+        return Err(problem.help("specify a file with the stored object by --old"));
     }
     let mut before = before.cloned();
     let namespaced = cluster.kinds().by_kind(&object.api_version, &object.kind).is_none_or(|kind| kind.namespaced);
@@ -139,7 +136,7 @@ fn request(args: &EvalArgs, cluster: &Cluster, object: &Object<'_>, old: &[Json]
     request.map(|request| (request, true)).map_err(|error| object.problem("kind", error))
 }
 
-/// Puts an object that names no namespace into one. If it has no metadata, the API server reports that itself.
+/// Sets the namespace of an object without one. If it has no metadata, the API server reports that.
 fn in_namespace(object: &mut Json, namespace: &str) {
     if object["metadata"]["namespace"].is_null()
         && let Some(metadata) = object.get_mut("metadata").and_then(Json::as_object_mut)
@@ -148,15 +145,15 @@ fn in_namespace(object: &mut Json, namespace: &str) {
     }
 }
 
-/// Sets the user and groups of a request from the arguments; an object without them comes from `somebody`.
+/// Sets the user and groups of a request from the arguments. The default user is `user`.
 fn identify(args: &EvalArgs, user: &mut User, raw: bool) {
     if let Some(name) = &args.user {
         user.name.clone_from(name);
     } else if raw {
-        "somebody".clone_into(&mut user.name);
+        "user".clone_into(&mut user.name);
     }
-    if raw || !args.groups.is_empty() {
-        user.groups = args.groups.iter().cloned().chain(["system:authenticated".to_owned()]).collect();
+    if raw || args.user.is_some() || !args.groups.is_empty() {
+        user.groups = User::authenticated(&user.name, &args.groups).groups;
     }
 }
 

@@ -1,4 +1,4 @@
-//! Verdicts as text.
+//! Verdicts as text and as JSON.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ use crate::{
     report::{Failure, one_line},
 };
 
-/// For people. `policies` is whether there are any.
+/// As text. `policies` is whether there are any.
 pub fn human(answers: &[Answer<'_>], policies: bool, verbose: bool) -> Result<String, Failure> {
     let mut text = String::new();
     for Answer { title, review, matched } in answers {
@@ -22,7 +22,7 @@ pub fn human(answers: &[Answer<'_>], policies: bool, verbose: bool) -> Result<St
         };
         line(&mut text, 0, &format!("{title}: {verdict}"));
         match &review.outcome {
-            Outcome::Allowed if !policies => line(&mut text, 1, "no policies: only the API server's own checks"),
+            Outcome::Allowed if !policies => line(&mut text, 1, "no policies: only the API server's own checks apply"),
             Outcome::Allowed if matched.is_empty() => line(&mut text, 1, "no policy matches this request"),
             Outcome::Allowed => {}
             Outcome::NoVerdict(why) => line(&mut text, 1, why),
@@ -34,7 +34,7 @@ pub fn human(answers: &[Answer<'_>], policies: bool, verbose: bool) -> Result<St
                     let binding = denial.binding.as_ref().map(|binding| format!(", binding {binding}"));
                     let param = denial.param.as_ref().map(|param| format!(", parameters {param}"));
                     let (binding, param) = (binding.unwrap_or_default(), param.unwrap_or_default());
-                    // The message of the first denial is above.
+                    // The message of the first denial is already printed.
                     let said = if index == 0 { String::new() } else { format!(": {}", denial.said) };
                     line(&mut text, 1, &format!("by policy {}{binding}{param}{said}", denial.policy));
                 }
@@ -54,7 +54,7 @@ pub fn human(answers: &[Answer<'_>], policies: bool, verbose: bool) -> Result<St
             let param = evaluation.param.as_ref().map(|param| format!(" {param}")).unwrap_or_default();
             let at = format!("{} {}{param}", evaluation.policy, evaluation.binding);
             let excluded = evaluation.path.starts_with("matchConditions[") && result == "false";
-            let end = if excluded { ": the policy is not evaluated further" } else { "" };
+            let end = if excluded { ": the policy is skipped" } else { "" };
             line(&mut text, 1, &format!("{at} {} = {result} (cost {}){end}", evaluation.path, evaluation.cost));
         }
         if let Some(Mutated { before, after }) = &review.mutated {
@@ -71,7 +71,7 @@ fn line(text: &mut String, level: usize, content: &str) {
     let _ = writeln!(text, "{:1$}{2}", "", 2 * level, one_line(content));
 }
 
-/// For machines.
+/// As JSON.
 pub fn json(answers: &[Answer<'_>]) -> String {
     format!("{:#}\n", answers.iter().map(one).collect::<Json>())
 }

@@ -12,30 +12,32 @@ Examples:
   palisade exception approve gpu-driver -n tool-video --generation 2 --yes
   palisade exception revoke gpu-driver -n tool-video
 
-Whoever approves needs the role palisade-exception-approver by a ClusterRoleBinding.
+To approve exceptions, a user needs the ClusterRole palisade-exception-approver by a ClusterRoleBinding.
 
 Exit codes: 0 done, or nothing to do; 2 could not run.";
 
-/// What to do with ToolSecurityExceptions.
+/// Commands for ToolSecurityExceptions.
 #[derive(Debug, Subcommand)]
 #[command(after_help = EXAMPLES)]
 pub enum ExceptionCommand {
-    /// List what tenants ask for, and whether it is approved.
+    /// List exception requests and their approvals.
     List(ListArgs),
-    /// Show what an exception asks for, how it stands, and whether it was changed since somebody approved it.
+    /// Show an exception request, its state and the changes since its approval.
     Show(OneArgs),
-    /// Show an exception and approve just what was shown.
+    /// Show an exception request and approve it.
     ///
-    /// If somebody changes it meanwhile, nothing is approved. Without --yes it asks, on a terminal.
+    /// Fails if the request was modified in between. Without --yes, it asks for confirmation on the terminal.
     Approve(ApproveArgs),
-    /// Withdraw an approval: the checks are made again for what is created from then on.
+    /// Revoke an approval
+    ///
+    /// The checks apply again to objects that are created afterwards.
     Revoke(OneArgs),
 }
 
-/// Where an exception is.
+/// The namespace of an exception.
 #[derive(Debug, Args)]
 pub struct NamespaceArgs {
-    /// The namespace. By default that of the context.
+    /// Namespace. The default is the namespace of the context.
     #[arg(short, long, value_name = "NAME")]
     pub namespace: Option<String>,
     #[command(flatten)]
@@ -47,13 +49,13 @@ pub struct NamespaceArgs {
 pub struct ListArgs {
     #[command(flatten)]
     pub of: NamespaceArgs,
-    /// Those of all namespaces.
+    /// List exceptions of all namespaces.
     #[arg(short = 'A', long, conflicts_with = "namespace")]
     pub all_namespaces: bool,
-    /// Only those that wait for an approval.
+    /// List only exceptions that are not approved yet.
     #[arg(long)]
     pub pending: bool,
-    /// The output format.
+    /// Output format.
     #[arg(short, long, value_name = "FORMAT", default_value = "table")]
     pub output: ListFormat,
 }
@@ -61,21 +63,21 @@ pub struct ListArgs {
 /// The format of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ListFormat {
-    /// A line for each.
+    /// One line for each exception.
     Table,
-    /// One object with a list of them, as the cluster has them.
+    /// One object with a list of the exceptions in the cluster.
     Json,
 }
 
-/// The arguments about one exception.
+/// The arguments for one exception.
 #[derive(Debug, Args)]
 pub struct OneArgs {
-    /// The name of a ToolSecurityException.
+    /// Name of a ToolSecurityException.
     #[arg(value_name = "NAME")]
     pub name: String,
     #[command(flatten)]
     pub of: NamespaceArgs,
-    /// The output format.
+    /// Output format.
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
     pub output: OneFormat,
 }
@@ -83,9 +85,9 @@ pub struct OneArgs {
 /// The format of one exception.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum OneFormat {
-    /// For people.
+    /// Text.
     Text,
-    /// The object as the cluster has it, after the command.
+    /// The object in the cluster after the command.
     Json,
 }
 
@@ -94,10 +96,10 @@ pub enum OneFormat {
 pub struct ApproveArgs {
     #[command(flatten)]
     pub one: OneArgs,
-    /// Approve without a question.
+    /// Approve without confirmation.
     #[arg(long)]
     pub yes: bool,
-    /// Approve only this version of the spec, which `palisade exception show` names.
+    /// Approve only this generation of the spec, as printed by palisade exception show.
     #[arg(long, value_name = "GENERATION")]
     pub generation: Option<i64>,
 }

@@ -1,7 +1,7 @@
-//! `palisade exception`: what tenants ask for, and its approval.
+//! `palisade exception`: lists and approves the exception requests of tenants.
 //!
-//! An approval names the uid and the generation that were shown. The API server takes it only if nothing has changed
-//! since: the version that was read goes with it.
+//! An approval has the uid and the generation that were shown. It is written with the resource version that was read,
+//! so the API server rejects it if the object has changed.
 
 mod args;
 mod shown;
@@ -25,9 +25,9 @@ use crate::{
     report::{self, Failure, Problem},
 };
 
-/// Who the API server says wrote it.
+/// The field manager of changes.
 const MANAGER: &str = "palisade-exception";
-/// How often it is written again, if something else than the spec has changed.
+/// How often a write is tried if another part of the object than the spec has changed.
 const ATTEMPTS: usize = 5;
 
 /// Runs the command.
@@ -55,15 +55,15 @@ impl Place {
     async fn get(&self, name: &str) -> Result<ToolSecurityException, Failure> {
         self.api.get(name).await.map_err(|error| match &error {
             kube::Error::Api(status) if status.is_not_found() && status.message.contains(name) => {
-                let problem = Problem::new(format!("there is no ToolSecurityException {}/{name}", self.namespace));
-                Failure::CouldNotRun(vec![problem.help("palisade exception list --all-namespaces lists all of them")])
+                let problem = Problem::new(format!("ToolSecurityException {}/{name} not found", self.namespace));
+                Failure::CouldNotRun(vec![problem.help("list all with palisade exception list --all-namespaces")])
             }
             error => refused("cannot read the exception", error),
         })
     }
 
-    /// Writes the approval of what was read, or takes it away. If something else has changed meanwhile, as the
-    /// controller's part of the status does, it tries again.
+    /// Writes or removes the approval of the object that was read. If another part has changed, such as the
+    /// controller's part of the status, it tries again.
     async fn write(&self, shown: &ToolSecurityException, approval: &Json) -> Result<ToolSecurityException, Failure> {
         let name = shown.metadata.name.as_deref().unwrap_or_default();
         let parameters = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
@@ -84,28 +84,33 @@ impl Place {
                 return Err(changed(name));
             }
         }
-        Err(could_not_run(format!("exception {name} changes all the time; nothing was written: run it again")))
+        Err(could_not_run(format!(
+            "exception {name} was modified during each attempt; no change was made: run the command again"
+        )))
     }
 }
 
 fn changed(name: &str) -> Failure {
-    let problem = Problem::new(format!("exception {name} was changed at the same time; nothing was written"));
-    Failure::CouldNotRun(vec![problem.help("run it again to see what it asks for now")])
+    let problem = Problem::new(format!("exception {name} was modified at the same time; no change was made"));
+    Failure::CouldNotRun(vec![problem.help("run the command again to see the current request")])
 }
 
-/// The failure of a request, and which role helps.
+/// The failure of a request, with the role that is required.
 fn refused(what: &str, error: &kube::Error) -> Failure {
     match error {
         kube::Error::Api(status) if status.is_forbidden() => {
             let problem = Problem::new(format!("{what}: {}", status.message));
             Failure::CouldNotRun(vec![problem.help(
-                "whoever approves needs the role palisade-exception-approver by a ClusterRoleBinding; a RoleBinding is not enough",
+                "approving requires the ClusterRole palisade-exception-approver by a ClusterRoleBinding; a \
+                 RoleBinding is not enough",
             )])
         }
         kube::Error::Api(status) if status.is_not_found() => {
             let problem = Problem::new(format!("{what}: {}", status.message));
             Failure::CouldNotRun(vec![
-                problem.help("the CustomResourceDefinition toolsecurityexceptions.toolsecurity.dev may be missing"),
+                problem.help(
+                    "check that the CustomResourceDefinition toolsecurityexceptions.toolsecurity.dev is installed",
+                ),
             ])
         }
         error => failed(what, error),
@@ -132,7 +137,7 @@ async fn show(client: &Client, args: &OneArgs) -> Result<(), Failure> {
     })
 }
 
-/// What a command that writes ends with.
+/// The last line of a command that writes.
 fn done(format: OneFormat, object: &ToolSecurityException, text: &str) -> Result<(), Failure> {
     output::print(&match format {
         OneFormat::Json => format!("{:#}\n", json!(object)),
@@ -153,13 +158,15 @@ async fn approve(client: &Client, args: &ApproveArgs) -> Result<(), Failure> {
     let generation = found.metadata.generation.unwrap_or_default();
     if let Some(wanted) = args.generation.filter(|wanted| *wanted != generation) {
         let problem = Problem::new(format!("exception {name} is at generation {generation}, not {wanted}"));
-        return Err(Failure::CouldNotRun(vec![problem.help("nothing was approved; it asks for something else now")]));
+        return Err(Failure::CouldNotRun(vec![
+            problem.help("no approval was written, because the request has changed"),
+        ]));
     }
     if found.is_approved() {
-        return done(*output, &found, "unchanged: it is approved already");
+        return done(*output, &found, "unchanged: already approved");
     }
     if !args.yes && !asked()? {
-        return Err(could_not_run("nothing was approved"));
+        return Err(could_not_run("no approval was written"));
     }
     let uid = found.metadata.uid.clone().unwrap_or_default();
     let approval = json!(Approval { uid, generation, by: user(client).await });
@@ -170,22 +177,25 @@ async fn approve(client: &Client, args: &ApproveArgs) -> Result<(), Failure> {
     done(*output, &written, "approved")
 }
 
-/// Asks whether to approve.
+/// Asks for confirmation.
 ///
 /// # Errors
-/// There is nobody to ask.
+/// There is no terminal.
 fn asked() -> Result<bool, Failure> {
     if !io::stdin().is_terminal() {
-        let problem = Problem::new("nothing was approved: there is no terminal to ask on");
-        return Err(Failure::CouldNotRun(vec![problem.help("--yes approves what is shown without a question")]));
+        let problem = Problem::new("no approval was written: confirmation requires a terminal");
+        return Err(Failure::CouldNotRun(vec![problem.help("approve without confirmation with --yes")]));
     }
     report::say("Approve this? [y/N] ");
     let mut answer = String::new();
-    io::stdin().lock().read_line(&mut answer).map_err(|error| could_not_run(format!("no answer: {error}")))?;
+    io::stdin()
+        .lock()
+        .read_line(&mut answer)
+        .map_err(|error| could_not_run(format!("cannot read the answer: {error}")))?;
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
-/// Who is asking the API server. An approval need not say it.
+/// The user of the connection. The approval can omit it.
 async fn user(client: &Client) -> Option<String> {
     let api: Api<SelfSubjectReview> = Api::all(client.clone());
     let review = api.create(&PostParams::default(), &SelfSubjectReview::default()).await.ok()?;
@@ -196,7 +206,7 @@ async fn revoke(client: &Client, args: &OneArgs) -> Result<(), Failure> {
     let place = Place::of(client, &args.of);
     let found = place.get(&args.name).await?;
     if found.approval_state() == ApprovalState::Missing {
-        return done(args.output, &found, "unchanged: it is not approved");
+        return done(args.output, &found, "unchanged: not approved");
     }
     let written = place.write(&found, &Json::Null).await?;
     done(args.output, &written, "revoked")

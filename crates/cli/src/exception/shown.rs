@@ -1,4 +1,4 @@
-//! Exceptions as people read them. Tenants write most of it: no text of theirs can look like a line of this program.
+//! Exceptions as text. Tenants write most of it: none of their text can look like a line of this program.
 
 use k8s_openapi::jiff::Timestamp;
 use palisade_api::{
@@ -8,8 +8,8 @@ use palisade_api::{
 
 use crate::{output, report::one_line};
 
-/// What the controller says of an exception, and that in a sentence; `None` if it has yet to look at what the spec and
-/// the approval say now.
+/// The reason and message of the controller for an exception; `None` if it has not processed the current spec and
+/// approval.
 fn state(exception: &ToolSecurityException) -> Option<(ExceptionReason, &str)> {
     let ready = exception.condition(ExceptionCondition::Ready)?;
     let reason = ready.reason.parse().ok()?;
@@ -21,18 +21,18 @@ fn state(exception: &ToolSecurityException) -> Option<(ExceptionReason, &str)> {
     (!outdated).then_some((reason, ready.message.as_str()))
 }
 
-/// Since when nothing that exists needs it, if the background scan says so.
+/// The time since which no existing object needs it, if the background scan reports that.
 fn unused_since(exception: &ToolSecurityException) -> Option<Timestamp> {
     let in_use = exception.condition(ExceptionCondition::InUse).filter(|one| one.status == "False")?;
     exception.is_approved().then_some(in_use.last_transition_time.0)
 }
 
-/// Whether it waits for an approval that could have an effect.
+/// Whether it has no approval yet, and could have an effect.
 pub fn is_pending(exception: &ToolSecurityException) -> bool {
     !exception.is_approved() && !state(exception).is_some_and(|(reason, _)| reason.is_final())
 }
 
-/// For what it is.
+/// Its scope.
 fn scope(scope: &ExceptionScope) -> String {
     let mut text = match (scope.kind, &scope.name) {
         (ScopeKind::Namespace, _) => "the whole namespace".to_owned(),
@@ -47,31 +47,31 @@ fn scope(scope: &ExceptionScope) -> String {
     one_line(&text)
 }
 
-/// All that an approver must know of one.
+/// Everything that an approver must know about one.
 pub fn details(exception: &ToolSecurityException, now: Timestamp) -> String {
     let (meta, spec) = (&exception.metadata, &exception.spec);
     let named = |text: &Option<String>| one_line(text.as_deref().unwrap_or_default());
     let generation = meta.generation.unwrap_or_default();
-    let over = if spec.expires.0 <= now { ", which is over" } else { "" };
+    let over = if spec.expires.0 <= now { ", expired" } else { "" };
     let approval = exception.status.as_ref().and_then(|status| status.approval.as_ref());
     let by = approval.and_then(|one| one.by.as_ref()).map(|by| format!(" by {}", one_line(by))).unwrap_or_default();
     let approved = match (exception.approval_state(), approval) {
         (ApprovalState::Current, _) => format!("yes{by}"),
         (ApprovalState::Outdated, Some(before)) if Some(&before.uid) != meta.uid.as_ref() => {
-            format!("no: another object of this name was approved{by}")
+            format!("no: another object with this name was approved{by}")
         }
         (ApprovalState::Outdated, Some(before)) if meta.deletion_timestamp.is_none() => {
-            format!("no: generation {} was approved{by}, and the spec has changed since", before.generation)
+            format!("no: generation {} was approved{by}, but the spec has changed", before.generation)
         }
-        (ApprovalState::Outdated, _) => "no: it is being deleted".to_owned(),
+        (ApprovalState::Outdated, _) => "no: the exception is being deleted".to_owned(),
         (ApprovalState::Missing, _) => "no".to_owned(),
     };
     let stands = match state(exception) {
         Some((reason, message)) => format!("{reason}: {}", one_line(message)),
-        None => "the controller has not looked at it yet".to_owned(),
+        None => "the controller has not processed it yet".to_owned(),
     };
     let unused =
-        unused_since(exception).map(|since| ("in use", format!("no: nothing that exists needs it since {since}")));
+        unused_since(exception).map(|since| ("in use", format!("no: unused by existing objects since {since}")));
     [
         ("exception", format!("{}/{}", named(&meta.namespace), named(&meta.name))),
         ("profile", one_line(&spec.profile)),
@@ -90,7 +90,7 @@ pub fn details(exception: &ToolSecurityException, now: Timestamp) -> String {
     .concat()
 }
 
-/// A line for each.
+/// One line for each.
 pub fn table(exceptions: &[ToolSecurityException], with_namespace: bool) -> String {
     let head = ["NAMESPACE", "NAME", "PROFILE", "CHECKS", "FOR", "UNTIL", "APPROVED", "STATE"].map(str::to_owned);
     let row = |exception: &ToolSecurityException| {
@@ -98,7 +98,7 @@ pub fn table(exceptions: &[ToolSecurityException], with_namespace: bool) -> Stri
         let approval = exception.status.as_ref().and_then(|status| status.approval.as_ref());
         let approved = match exception.approval_state() {
             ApprovalState::Missing => "no".to_owned(),
-            ApprovalState::Outdated => "changed since".to_owned(),
+            ApprovalState::Outdated => "outdated".to_owned(),
             ApprovalState::Current => {
                 approval.and_then(|one| one.by.as_deref()).map_or_else(|| "yes".to_owned(), |by| format!("by {by}"))
             }
@@ -178,7 +178,7 @@ state:      AwaitingApproval: why
 ";
         assert_eq!(details(&exception(&[]), Timestamp::UNIX_EPOCH), expected);
         let over = details(&exception(&[]), Timestamp::MAX);
-        assert!(over.contains("until:      2027-01-31T00:00:00Z, which is over\n"), "{over}");
+        assert!(over.contains("until:      2027-01-31T00:00:00Z, expired\n"), "{over}");
     }
 
     #[test]
@@ -187,9 +187,9 @@ state:      AwaitingApproval: why
             (json!({"uid": "u", "generation": 2, "by": "eve"}), "approved:   yes by eve\n"),
             (
                 json!({"uid": "u", "generation": 1, "by": "eve"}),
-                "approved:   no: generation 1 was approved by eve, and the spec has changed since\n",
+                "approved:   no: generation 1 was approved by eve, but the spec has changed\n",
             ),
-            (json!({"uid": "v", "generation": 2}), "approved:   no: another object of this name was approved\n"),
+            (json!({"uid": "v", "generation": 2}), "approved:   no: another object with this name was approved\n"),
         ] {
             let shown = details(&exception(&[(&["status", "approval"], approval.clone())]), Timestamp::UNIX_EPOCH);
             assert!(shown.contains(expected), "{approval}: {shown}");
@@ -204,7 +204,7 @@ state:      AwaitingApproval: why
         let taken = exception(&[conditions(&[ready("InForce", 2)])]);
         for one in [changed, fresh, taken] {
             let shown = details(&one, Timestamp::UNIX_EPOCH);
-            assert!(shown.contains("state:      the controller has not looked at it yet\n"), "{shown}");
+            assert!(shown.contains("state:      the controller has not processed it yet\n"), "{shown}");
         }
     }
 
@@ -225,9 +225,9 @@ state:      AwaitingApproval: why
         ]);
         let changed = exception(&[(&["status", "approval"], json!({"uid": "u", "generation": 1}))]);
         let expected = "\
-NAME   PROFILE   CHECKS                 FOR                                    UNTIL                  APPROVED        STATE
-gpu    tools     privileged,hostPorts   the whole namespace                    2027-01-31T00:00:00Z   by eve          InForce
-gpu    tools     privileged,hostPorts   Deployment encoder, container driver   2027-01-31T00:00:00Z   changed since   AwaitingApproval
+NAME   PROFILE   CHECKS                 FOR                                    UNTIL                  APPROVED   STATE
+gpu    tools     privileged,hostPorts   the whole namespace                    2027-01-31T00:00:00Z   by eve     InForce
+gpu    tools     privileged,hostPorts   Deployment encoder, container driver   2027-01-31T00:00:00Z   outdated   AwaitingApproval
 ";
         assert_eq!(table(&[all.clone(), changed.clone()], false), expected);
         assert!(table(&[], true).starts_with("NAMESPACE   NAME   "));
@@ -240,10 +240,7 @@ gpu    tools     privileged,hostPorts   Deployment encoder, container driver   2
         let all = [ready("InForce", 2), condition("InUse", "False", "ExemptsNothing", 2)];
         let unused = exception(&[(&["status", "approval"], json!({"uid": "u", "generation": 2})), conditions(&all)]);
         let shown = details(&unused, Timestamp::UNIX_EPOCH);
-        assert!(
-            shown.ends_with("in use:     no: nothing that exists needs it since 2026-02-03T04:05:06Z\n"),
-            "{shown}"
-        );
+        assert!(shown.ends_with("in use:     no: unused by existing objects since 2026-02-03T04:05:06Z\n"), "{shown}");
         assert!(table(&[unused], false).ends_with("InForce, unused\n"));
     }
 }

@@ -1,4 +1,4 @@
-//! Approvals, with an API server that is made up.
+//! Approvals with a simulated API server.
 
 use std::sync::{Arc, Mutex};
 
@@ -9,13 +9,13 @@ use serde_json::{Value as Json, json};
 use super::*;
 use crate::cluster::ClusterArgs;
 
-/// An exception, and what becomes of it between a read and a write.
+/// An exception, and its changes between a read and a write.
 #[derive(Default)]
 struct Server {
     object: Json,
-    /// What happens to the object before the first write.
+    /// The changes of the object before the first write.
     meanwhile: Vec<(&'static [&'static str], Json)>,
-    /// The answer to a write, instead of one that takes it.
+    /// The error that a write returns, if it does not succeed.
     refusal: Option<(u16, &'static str)>,
     written: Vec<Json>,
 }
@@ -63,7 +63,7 @@ impl Server {
     }
 }
 
-/// Runs a command against the server: what went wrong, if anything did, and what was written.
+/// Runs a command against the server. Returns its error, if there is one, and the writes.
 fn with(server: Server, command: impl AsyncFnOnce(Client) -> Result<(), Failure>) -> (Option<String>, Vec<Json>) {
     let server = Arc::new(Mutex::new(server));
     let shared = Arc::clone(&server);
@@ -120,10 +120,10 @@ fn what_was_changed_meanwhile_is_not_approved() {
     for meanwhile in [spec, another] {
         let server = Server { object: exception(), meanwhile, ..Server::default() };
         let (problem, written) = approve_it(server, None);
-        assert!(problem.unwrap().starts_with("exception gpu was changed at the same time; nothing was written"));
+        assert!(problem.unwrap().starts_with("exception gpu was modified at the same time; no change was made"));
         assert!(written.is_empty(), "{written:?}");
     }
-    // The controller has written its part of the status: that is no change.
+    // The controller has written its part of the status: that does not invalidate the approval.
     let (problem, written) =
         approve_it(Server { object: exception(), meanwhile: vec![version], ..Server::default() }, None);
     assert_eq!((problem, written.len()), (None, 1));

@@ -2,10 +2,12 @@
 
 use clap::ValueEnum;
 
+use crate::options::{INPUT, OUTPUT};
+
 const EXAMPLES: &str = "\
 Examples:
-  palisade explain --pod pod.yaml --profile profile.yaml
-  kubectl get ns tool-a -o yaml | palisade explain --pod pod.yaml --profile p.yaml --namespace -
+  palisade explain pod.yaml --profile profile.yaml
+  kubectl get ns tool-a -o yaml | palisade explain pod.yaml --profile profile.yaml --namespaces -
 
 Exit codes: 0 each pod is admitted, 1 a pod is denied or a profile is rejected, 2 could not run.";
 
@@ -13,28 +15,28 @@ Exit codes: 0 each pod is admitted, 1 a pod is denied or a profile is rejected, 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ExplainArgs {
-    /// YAML or JSON file with one or more Pods, or a directory of such files; - is standard input.
-    #[arg(long, value_name = "FILE|DIR")]
-    pub pod: String,
-    /// YAML or JSON file with one or more profiles, or a directory of such files; - is standard input.
-    #[arg(long, value_name = "FILE|DIR")]
-    pub profile: String,
-    /// YAML or JSON file with the pod's Namespace, which decides which profiles select the pod and which values their
-    /// parameters have, and with the ToolSecurityExceptions that are asked for there; - is standard input. Without it, all
-    /// profiles select the pod.
-    #[arg(long, value_name = "FILE")]
-    pub namespace: Option<String>,
-    /// The output format.
-    #[arg(short, long, value_name = "FORMAT", default_value = "human")]
+    /// Pods: YAML or JSON files, directories of such files, or - for standard input.
+    #[arg(value_name = "FILE|DIR", required = true)]
+    pub files: Vec<String>,
+    /// File or directory with profiles. Repeatable.
+    #[arg(short = 'p', long = "profile", value_name = "FILE|DIR", required = true, help_heading = INPUT)]
+    pub profiles: Vec<String>,
+    /// YAML or JSON file with the Namespace of the pod and its ToolSecurityExceptions; - is standard input. The
+    /// Namespace determines the profiles that select the pod, and the values of parameters. Without it, all profiles
+    /// select the pod.
+    #[arg(long, value_name = "FILE", help_heading = INPUT)]
+    pub namespaces: Option<String>,
+    /// Output format.
+    #[arg(short, long, value_name = "FORMAT", default_value = "human", help_heading = OUTPUT)]
     pub output: ExplainFormat,
 }
 
 /// The format of an explanation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ExplainFormat {
-    /// For people.
+    /// Text.
     Human,
-    /// A document for each pod.
+    /// One document for each pod.
     Yaml,
     /// One object with a list of pods.
     Json,

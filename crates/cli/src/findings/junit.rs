@@ -1,4 +1,4 @@
-//! XML as `JUnit` writes it: a suite for each file, a failed case for each finding.
+//! XML in the format of `JUnit`: a suite for each file, a failed case for each finding.
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
@@ -14,7 +14,7 @@ pub fn text(report: &Findings) -> String {
     }
     let is_failure = |finding: &&&Finding| finding.severity > Severity::Info;
     let failures = report.found.iter().filter(|finding| finding.severity > Severity::Info).count();
-    // A report without any case is an error to some servers.
+    // Some servers reject a report without any case.
     let tests = report.found.len().max(1);
     let mut text = format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
@@ -57,7 +57,7 @@ fn case(text: &mut String, command: &str, finding: &Finding) {
     }
 }
 
-/// A text in XML 1.0, in which most control characters cannot be at all.
+/// Text in XML 1.0, which does not allow most control characters.
 fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

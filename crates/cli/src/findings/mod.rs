@@ -1,4 +1,4 @@
-//! Findings in files as CI servers read them, whichever command finds them: SARIF, `JUnit` and annotations of GitHub.
+//! Findings in the formats of CI servers, for all commands: SARIF, `JUnit` and annotations of GitHub.
 
 pub mod github;
 pub mod junit;
@@ -11,27 +11,42 @@ pub use output::{Format, Output};
 use palisade_manifest::{Severity, Source};
 use serde_json::Value as Json;
 
-/// What a command found.
+/// The name of a file for servers, which do not accept `./`: without redundant parts.
+fn cleaned(name: &str) -> String {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in name.split('/') {
+        match part {
+            "." => {}
+            ".." if parts.last().is_some_and(|last| !matches!(*last, "" | "..")) => drop(parts.pop()),
+            // An absolute path begins with an empty part.
+            "" if !parts.is_empty() => {}
+            part => parts.push(part),
+        }
+    }
+    parts.join("/")
+}
+
+/// The results of a command.
 #[derive(Clone, Debug)]
 pub struct Findings {
     /// The command: `lint`.
     pub command: &'static str,
-    /// What it looks for.
+    /// The rules of the command.
     pub rules: Vec<Rule>,
-    /// What it found, in order of files and places.
+    /// The findings in order of files and places.
     pub found: Vec<Finding>,
-    /// How many objects it looked at.
+    /// The number of objects.
     pub objects: usize,
 }
 
-/// Something that a command looks for.
+/// A rule of a command.
 #[derive(Clone, Debug)]
 pub struct Rule {
     /// Its id.
     pub id: String,
-    /// One line for people.
+    /// One line of text.
     pub title: String,
-    /// Why it matters, in Markdown.
+    /// The reason, in Markdown.
     pub why: String,
     /// The address of its page, if it has one.
     pub page: Option<String>,
@@ -46,9 +61,9 @@ pub struct Rule {
 pub struct Finding {
     /// The id of the rule.
     pub rule: String,
-    /// How bad it is.
+    /// Its severity.
     pub severity: Severity,
-    /// What is wrong, with the advice.
+    /// The problem, with the advice.
     pub message: String,
     /// The object, as `Pod/web`.
     pub object: String,
@@ -58,7 +73,7 @@ pub struct Finding {
     pub source: Arc<Source>,
     /// The bytes in the file.
     pub place: Range<usize>,
-    /// What else programs may want to know; null for nothing.
+    /// Further data for programs; null for none.
     pub properties: Json,
 }
 

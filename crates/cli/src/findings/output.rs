@@ -1,4 +1,4 @@
-//! The formats of findings, and where they are written to.
+//! The formats of findings and their destinations.
 
 use std::str::FromStr;
 
@@ -10,25 +10,25 @@ use crate::{
     report::{Failure, Problem},
 };
 
-/// A way to print findings, and where to.
+/// A format and its destination.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Output {
-    /// How.
+    /// The format.
     pub format: Format,
     /// The file, or standard output.
     pub file: Option<String>,
 }
 
-/// A way to print findings.
+/// A format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// For people: each with an excerpt of the file.
+    /// Text: each finding with an excerpt of the file.
     Human,
     /// One object, for programs.
     Json,
     /// SARIF 2.1.0, for code scanning.
     Sarif,
-    /// XML as `JUnit` writes it, for CI servers.
+    /// XML in the format of `JUnit`, for CI servers.
     Junit,
     /// Annotations of GitHub Actions.
     Github,
@@ -40,17 +40,17 @@ impl FromStr for Output {
     fn from_str(text: &str) -> Result<Self, String> {
         let (format, file) = text.split_once('=').map_or((text, None), |(format, file)| (format, Some(file)));
         if file == Some("") {
-            return Err("no file after =".to_owned());
+            return Err("missing file name after `=`".to_owned());
         }
-        let format = Format::from_str(format, false)
-            .map_err(|_| "not a format; there are human, json, sarif, junit and github".to_owned())?;
+        let format =
+            Format::from_str(format, false).map_err(|_| "must be human, json, sarif, junit or github".to_owned())?;
         Ok(Self { format, file: file.map(str::to_owned) })
     }
 }
 
 impl Output {
-    /// Writes the findings, to the file or to standard output. `own` has the formats that each command has for itself:
-    /// the text for people, and JSON.
+    /// Writes the findings to the file or to standard output. `own` has the formats that differ between commands: text
+    /// and JSON.
     ///
     /// # Errors
     /// It cannot be written.

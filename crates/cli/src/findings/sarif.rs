@@ -6,7 +6,7 @@ use palisade_manifest::Severity;
 use palisade_objects::json::set;
 use serde_json::{Value as Json, json};
 
-use super::{Finding, Findings, Rule};
+use super::{Finding, Findings, Rule, cleaned};
 
 /// One log with one run.
 pub fn text(findings: &Findings) -> String {
@@ -72,8 +72,8 @@ fn result(finding: &Finding, rules: &[Rule]) -> Json {
     result
 }
 
-/// What makes a finding the same as one of an earlier run, although lines have moved: its rule and where in which
-/// object of which file it is. FNV-1a, of 64 bits, is the same on each machine.
+/// The identity of a finding across runs, even if lines have moved: its rule, file, object and path. FNV-1a with 64
+/// bits is the same on each machine.
 fn fingerprint(finding: &Finding) -> String {
     let parts = [finding.rule.as_str(), &uri(finding.source.name()), &finding.object, &finding.path];
     let bytes = parts.iter().flat_map(|part| part.bytes().chain([0]));
@@ -93,7 +93,7 @@ fn level(of: Severity) -> &'static str {
 /// A path as a relative reference (RFC 3986).
 fn uri(path: &str) -> String {
     let mut uri = String::new();
-    for byte in path.trim_start_matches("./").bytes() {
+    for byte in cleaned(path).bytes() {
         if byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte) {
             uri.push(char::from(byte));
         } else {

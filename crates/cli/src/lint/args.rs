@@ -3,7 +3,14 @@
 use clap::ValueEnum;
 use palisade_cel::Minor;
 
-use crate::{findings::Output, options::kube_version_help};
+use crate::{
+    findings::Output,
+    input::UnjudgedArgs,
+    options::{OUTPUT, kube_version_help},
+};
+
+/// Heading of options about rules.
+const RULES: &str = "Rules";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -14,7 +21,7 @@ Examples:
   palisade lint --allow blocks-finalizers --deny type-check policies/
   palisade lint --explain blocks-finalizers
 
-The file .palisade.yaml of the working directory has defaults for these options:
+Defaults for these options come from the file .palisade.yaml in the working directory:
   kubeVersion: 1.36
   output: [human, github]
   lint:
@@ -22,55 +29,58 @@ The file .palisade.yaml of the working directory has defaults for these options:
     deny: [type-check]
     failOn: warning
 
-The annotation toolsecurity.dev/lint-ignore: \"id, id\" of an object turns rules off for that object.
+The annotation toolsecurity.dev/lint-ignore: \"id, id\" of an object disables these rules for that object.
 
-Exit codes: 0 no finding, 1 a finding at or above --fail-on, 2 could not run.";
+Exit codes: 0 no finding, 1 a finding at or above --fail-on, 2 could not run, or a document is not a Kubernetes \
+object.";
 
 /// The arguments of `palisade lint`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct LintArgs {
-    /// YAML or JSON files; directories, of which lint reads all *.yaml, *.yml and *.json; or - for standard input.
+    /// Policies: YAML or JSON files; directories, of which all *.yaml, *.yml and *.json are read; or - for standard
+    /// input.
     #[arg(value_name = "FILE|DIR", required_unless_present_any = ["list", "explain"])]
     pub files: Vec<String>,
-    #[arg(long, value_name = "VERSION", help = format!("{}; by default {}", kube_version_help(), Minor::DEFAULT))]
+    #[arg(long, value_name = "VERSION", help = format!("{}; the default is {}", kube_version_help(), Minor::DEFAULT))]
     pub kube_version: Option<Minor>,
-    /// The output format: human (the default), json, sarif, junit or github; with =FILE written to a file. May be given
-    /// several times.
-    #[arg(short, long, value_name = "FORMAT[=FILE]")]
+    /// Output format: human (the default), json, sarif, junit or github. Append =FILE to write to a file. Repeatable.
+    #[arg(short, long, value_name = "FORMAT[=FILE]", help_heading = OUTPUT)]
     pub output: Vec<Output>,
-    /// The lowest severity for which the exit code is 1; by default error.
-    #[arg(long, value_name = "SEVERITY")]
+    /// Lowest severity for which the exit code is 1; the default is error.
+    #[arg(long, value_name = "SEVERITY", help_heading = OUTPUT)]
     pub fail_on: Option<FailOn>,
-    /// The file with defaults for these options, in place of .palisade.yaml.
+    /// File with defaults for these options, instead of .palisade.yaml.
     #[arg(long, value_name = "FILE")]
     pub config: Option<String>,
-    /// Rules to turn off, separated by commas.
-    #[arg(long, value_name = "ID", value_delimiter = ',')]
+    /// Rules to disable, separated by commas.
+    #[arg(long, value_name = "ID", value_delimiter = ',', help_heading = RULES)]
     pub allow: Vec<String>,
-    /// Rules whose findings become warnings.
-    #[arg(long, value_name = "ID", value_delimiter = ',')]
+    /// Rules whose findings become warnings, separated by commas.
+    #[arg(long, value_name = "ID", value_delimiter = ',', help_heading = RULES)]
     pub warn: Vec<String>,
-    /// Rules whose findings become errors.
-    #[arg(long, value_name = "ID", value_delimiter = ',')]
+    /// Rules whose findings become errors, separated by commas.
+    #[arg(long, value_name = "ID", value_delimiter = ',', help_heading = RULES)]
     pub deny: Vec<String>,
-    /// Print all rules.
-    #[arg(long)]
+    #[command(flatten)]
+    pub unjudged: UnjudgedArgs,
+    /// List all rules.
+    #[arg(long, help_heading = RULES)]
     pub list: bool,
     /// Explain a rule, with an example.
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", help_heading = RULES)]
     pub explain: Option<String>,
 }
 
-/// From which severity on findings are a failure.
+/// The lowest severity of a finding for which the exit code is 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum FailOn {
-    /// The API server rejects it, or it locks a cluster.
+    /// Objects that the API server rejects, or that lock a cluster.
     Error,
-    /// Also what somebody should look at.
+    /// Also findings that need attention.
     Warning,
     /// Any finding.
     Info,
-    /// The exit code is 1 for no finding.
+    /// No finding.
     Never,
 }

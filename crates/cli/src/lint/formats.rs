@@ -1,4 +1,4 @@
-//! The findings as all commands have them.
+//! The findings in the form of all commands.
 
 use palisade_lint::{Finding, Report};
 use serde_json::{Value as Json, json};

@@ -1,4 +1,4 @@
-//! For people.
+//! Findings as text.
 
 use std::fmt::Write as _;
 
@@ -7,10 +7,10 @@ use palisade_manifest::Severity;
 
 use crate::{findings::severity, report::rendered, style::Style};
 
-/// The most findings that one run prints.
+/// The maximum number of printed findings.
 const MAX_FINDINGS: usize = 200;
 
-/// Each finding with an excerpt, and how many there are.
+/// Each finding with an excerpt, and their number.
 pub(super) fn text(report: &Report, style: Style) -> String {
     let mut text = String::new();
     for finding in report.findings.iter().take(MAX_FINDINGS) {
@@ -34,7 +34,7 @@ fn summary(report: &Report) -> String {
             many => parts.push(format!("{many} {name}s")),
         }
     }
-    let found = if parts.is_empty() { "nothing found".to_owned() } else { parts.join(", ") };
+    let found = if parts.is_empty() { "no findings".to_owned() } else { parts.join(", ") };
     let objects = if report.objects == 1 { "1 object".to_owned() } else { format!("{} objects", report.objects) };
     let mut line = format!("{found} in {objects}");
     let skipped: usize = report.skipped.values().sum();
@@ -42,10 +42,10 @@ fn summary(report: &Report) -> String {
         let kinds: Vec<_> = report.skipped.iter().take(10).map(|(kind, count)| format!("{count} {kind}")).collect();
         let more = if report.skipped.len() > kinds.len() { ", ..." } else { "" };
         let shown: String = format!("{}{more}", kinds.join(", ")).chars().take(400).map(shown).collect();
-        let _ = write!(line, "; skipped what no rule is about: {shown}");
+        let _ = write!(line, "; skipped objects of kinds without rules: {shown}");
     }
     if report.silenced > 0 {
-        let _ = write!(line, "; silenced by annotations: {}", report.silenced);
+        let _ = write!(line, "; ignored by annotations: {}", report.silenced);
     }
     line.push('\n');
     line
@@ -67,11 +67,12 @@ pub(super) fn list() -> String {
     })
 }
 
-/// All about a rule.
+/// The explanation of a rule.
 pub(super) fn explain(rule: &Rule) -> String {
     format!(
-        "{} ({}, {}): {}\n\n{}\n\nSilence it for an object with the annotation {IGNORE_ANNOTATION}: {}, or with --allow {}.\n\n\
-         This has it:\n\n{}\nThis has not:\n\n{}",
+        "{} ({}, {}): {}\n\n{}\n\nTo ignore it, annotate an object with {IGNORE_ANNOTATION}: {}, or disable it with \
+         --allow {}.\n\n\
+         Incorrect:\n\n{}\nCorrect:\n\n{}",
         rule.id,
         severity(rule.severity),
         rule.category.name(),

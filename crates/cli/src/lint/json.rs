@@ -1,4 +1,4 @@
-//! For programs.
+//! Findings as JSON.
 
 use palisade_lint::Report;
 use serde_json::{Value as Json, json};

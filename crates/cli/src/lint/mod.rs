@@ -1,4 +1,4 @@
-//! `palisade lint`: finds mistakes in admission policies, and what is valid but dangerous.
+//! `palisade lint`: finds errors and dangerous settings in admission policies.
 
 mod args;
 mod formats;
@@ -18,7 +18,7 @@ use crate::{
     config::Config,
     files,
     findings::{Format, Output},
-    output,
+    input, output,
     report::{self, Failure, Problem},
     style::Style,
 };
@@ -44,7 +44,7 @@ fn found(args: &LintArgs) -> Result<bool, Failure> {
         let rule = options.rule(id).map_err(|error| wrong(&error))?;
         return output::print(&human::explain(rule)).map(|()| false);
     }
-    let report = judged(&args.files, &options)?;
+    let (report, unread) = judged(&args.files, &options)?;
     let shared = formats::shared(&report);
     let mut outputs = if args.output.is_empty() { config.output } else { args.output.clone() };
     if outputs.is_empty() {
@@ -58,12 +58,13 @@ fn found(args: &LintArgs) -> Result<bool, Failure> {
         FailOn::Error => Severity::Error,
         FailOn::Warning => Severity::Warning,
         FailOn::Info => Severity::Info,
-        FailOn::Never => return Ok(false),
+        FailOn::Never => return args.unjudged.settle(unread).map(|()| false),
     };
+    args.unjudged.settle(unread)?;
     Ok(report.worst().is_some_and(|worst| worst >= least))
 }
 
-/// The options. A rule that an argument names has the level of the argument, whatever the file has.
+/// The options. The level of a rule in an argument takes precedence over the file.
 fn options(args: &LintArgs, config: &Config) -> Result<Options, Failure> {
     let minor = args.kube_version.or(config.kube_version).unwrap_or(Minor::DEFAULT);
     let mut options = Options { minor, ..palisade_profiles::lint::options() };
@@ -91,34 +92,35 @@ fn wrong(error: &dyn std::fmt::Display) -> Failure {
     Failure::CouldNotRun(vec![Problem::new(error.to_string())])
 }
 
-/// Lints all objects of all files.
-fn judged(paths: &[String], options: &Options) -> Result<Report, Failure> {
+/// Lints all objects of all files. Also returns the documents that are not objects.
+fn judged(paths: &[String], options: &Options) -> Result<(Report, Vec<Problem>), Failure> {
     let mut sources = Vec::new();
     let mut bad = Vec::new();
     for path in files::expand(paths)? {
-        let (source, problem) = files::read(&path)?;
+        let (source, problem) = files::read_or_problem(&path)?;
         bad.extend(problem.and_then(|problem| unreadable(&source, &problem, options)));
         sources.push(source);
     }
-    let mut all = Vec::new();
+    let (mut all, mut unread) = (Vec::new(), Vec::new());
     for source in &sources {
         match objects(source) {
-            Ok(found) => all.extend(found),
-            Err(problem) => {
-                let template = source.text().contains("{{") && source.text().contains("}}");
-                let problem = if template {
-                    let help = "this is a template of Helm, not YAML; render it: helm template . | palisade lint -";
-                    problem.help(help)
-                } else {
-                    problem
-                };
-                bad.extend(unreadable(source, &problem, options));
+            Ok(found) => {
+                for object in found {
+                    match object.refusal() {
+                        Some(problem) => unread.push(problem),
+                        None => all.push(object),
+                    }
+                }
             }
+            Err(problem) => bad.extend(unreadable(source, &input::of_helm(source, problem), options)),
         }
+    }
+    if all.is_empty() && bad.is_empty() && unread.is_empty() {
+        unread.push(Problem::new("at least one object is required in the files"));
     }
     let mut report = lint(&all, options);
     report.findings.extend(bad);
     // Stable: of one file, the findings are in order already.
     report.findings.sort_by(|a, b| a.source.name().cmp(b.source.name()));
-    Ok(report)
+    Ok((report, unread))
 }

@@ -12,62 +12,62 @@ Examples:
   palisade migrate psp policies.yaml grants.yaml --stage Warn
   palisade migrate psp restricted.yaml --namespace-selector tenancy=tool --strict
 
-Exit codes: 0 migrated, 1 a file has mistakes (or, with --strict, something differs), 2 could not run.
+Exit codes: 0 migrated, 1 a file has errors (or, with --strict, a profile differs), 2 could not run.
 
 Kinds of notes: stricter (pods that were admitted are denied), looser (pods that were denied are admitted), \
 defaulted (a default is kept), default (a default is lost), selection (which namespaces), note (good to know). See \
-docs/migrate-from-psp.md.";
+docs/migrate.md.";
 
 /// The arguments of `palisade migrate psp`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct PspArgs {
-    /// YAML or JSON files with PodSecurityPolicies, and with the Roles, ClusterRoles and their bindings that say who
-    /// may use them; directories of such files; or - for standard input.
+    /// YAML or JSON files with PodSecurityPolicies, and with the Roles, ClusterRoles and bindings that grant their use;
+    /// directories of such files; or - for standard input.
     #[arg(value_name = "FILE|DIR", required = true)]
     pub files: Vec<String>,
-    /// The output format.
+    /// Output format.
     #[arg(short, long, value_name = "FORMAT", default_value = "yaml")]
     pub output: Format,
-    /// What happens to a pod that violates a profile. Audit shows what would be denied, and denies nothing.
+    /// Enforcement of the profiles. Audit reports violations, and denies no request.
     #[arg(long, value_name = "STAGE", default_value = "Audit")]
     pub stage: StageArg,
-    /// Labels of the namespaces to select, as key=value[,key=value]; instead of those that the bindings name.
+    /// Labels of the namespaces to select, as key=value[,key=value], instead of the namespaces in the bindings.
     #[arg(long, value_name = "LABELS", value_parser = labels)]
     pub namespace_selector: Option<BTreeMap<String, String>>,
-    /// Exit with 1 if anything could not be carried over one to one. The profiles are printed all the same.
+    /// Exit with 1 if a policy could not be converted exactly. The profiles are printed nevertheless.
     #[arg(long)]
     pub strict: bool,
 }
 
-/// How far a profile is enforced.
+/// The stage of a profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum StageArg {
-    /// Violations are refused.
+    /// Violations are denied.
     #[value(name = "Deny")]
     Deny,
     /// Violations are admitted with a warning.
     #[value(name = "Warn")]
     Warn,
-    /// Violations are admitted with a note in the audit log.
+    /// Violations are admitted and recorded in the audit log.
     #[value(name = "Audit")]
     Audit,
 }
 
-/// How objects are printed.
+/// The format of objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
     /// Documents separated by ---.
     Yaml,
-    /// One List, which kubectl and jq both read.
+    /// One List, for kubectl and jq.
     Json,
 }
 
-/// Labels as `kubectl -l` takes them, though only equal ones.
+/// Labels in the notation of `kubectl -l`, but only with equality.
 fn labels(text: &str) -> Result<BTreeMap<String, String>, String> {
     let mut labels = BTreeMap::new();
     for pair in text.split(',') {
-        let (key, value) = pair.split_once('=').ok_or_else(|| format!("{pair:?} is not key=value"))?;
+        let (key, value) = pair.split_once('=').ok_or_else(|| format!("{pair:?} must be key=value"))?;
         let key_ok =
             !key.is_empty() && key.len() <= 317 && key.chars().all(|c| c.is_ascii_alphanumeric() || "-_./".contains(c));
         let value_ok = value.len() <= 63 && value.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
@@ -75,7 +75,7 @@ fn labels(text: &str) -> Result<BTreeMap<String, String>, String> {
             return Err(format!("{pair:?} is not a valid label"));
         }
         if labels.insert(key.to_owned(), value.to_owned()).is_some() {
-            return Err(format!("{key} is given twice"));
+            return Err(format!("duplicate key {key}"));
         }
     }
     Ok(labels)

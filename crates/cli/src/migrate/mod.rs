@@ -24,7 +24,7 @@ use crate::{
 };
 
 const KIND: &str = "PodSecurityPolicy";
-/// The versions that API servers served, and one that people sometimes write.
+/// The versions that API servers served, and a common error.
 const VERSIONS: [&str; 3] = ["policy/v1beta1", "extensions/v1beta1", "policy/v1"];
 /// Comments are wrapped after this many characters.
 const WIDTH: usize = 110;
@@ -41,9 +41,9 @@ struct Input<'a> {
 /// Runs the command.
 pub fn run(args: &PspArgs) -> Result<(), Failure> {
     if args.files.iter().filter(|file| *file == "-").count() > 1 {
-        return Err(Failure::CouldNotRun(vec![Problem::new("standard input can be read only once")]));
+        return Err(Failure::CouldNotRun(vec![Problem::new("only one FILE can be standard input")]));
     }
-    let sources = files::expand(&args.files)?.iter().map(|file| input::read(file)).collect::<Result<Vec<_>, _>>()?;
+    let sources = files::expand(&args.files)?.iter().map(|file| files::read(file)).collect::<Result<Vec<_>, _>>()?;
     let input = Input::read(&sources)?;
     let stage = match args.stage {
         StageArg::Deny => Stage::Deny,
@@ -63,7 +63,7 @@ pub fn run(args: &PspArgs) -> Result<(), Failure> {
     warn(&migrated, &input.objects);
     let differences = migrated.iter().flat_map(|one| &one.notes).filter(|note| note.is_difference()).count();
     if args.strict && differences > 0 {
-        let message = format!("--strict: not everything is as it was: {differences} of the notes above");
+        let message = format!("--strict: the profiles differ from the policies in {differences} of the notes above");
         return Err(Failure::Wrong(vec![Problem::new(message)]));
     }
     Ok(())
@@ -74,15 +74,8 @@ impl<'a> Input<'a> {
         let mut input = Self::default();
         let mut problems = Vec::new();
         for source in sources {
-            let objects = match input::objects(source) {
-                Ok(objects) => objects,
-                Err(problem) => {
-                    problems.push(problem);
-                    continue;
-                }
-            };
             let mut others = Vec::new();
-            for object in objects {
+            for object in input::objects(source)? {
                 let of_rbac = object.api_version.strip_prefix(rbac::GROUP).is_some_and(|rest| rest.starts_with('/'));
                 if object.kind == KIND {
                     match policy(&object) {
@@ -105,7 +98,7 @@ impl<'a> Input<'a> {
         }
         if input.policies.is_empty() {
             let names: Vec<_> = sources.iter().map(|source| source.name()).collect();
-            let message = format!("{}: no {KIND} found", names.join(", "));
+            let message = format!("{}: a {KIND} is required", names.join(", "));
             return Err(Failure::CouldNotRun(vec![Problem::new(message)]));
         }
         Ok(input)
@@ -125,8 +118,8 @@ impl<'a> Input<'a> {
             namespace
         };
         if !of_cluster && namespace.is_empty() {
-            let message = "metadata.namespace: missing, so nobody can say where this grants something";
-            return Err(object.problem("metadata", message).help("write the namespace that it is applied to"));
+            let message = "metadata.namespace: is required";
+            return Err(object.problem("metadata", message).help("add the namespace in which it grants permissions"));
         }
         Ok(())
     }
@@ -135,7 +128,7 @@ impl<'a> Input<'a> {
 fn policy(object: &Object<'_>) -> Result<PodSecurityPolicy, Problem> {
     if !VERSIONS.contains(&object.api_version.as_str()) {
         let message = format!("apiVersion: unknown: {:?}", object.api_version);
-        return Err(object.problem("apiVersion", message).help("a PodSecurityPolicy is of policy/v1beta1"));
+        return Err(object.problem("apiVersion", message).help("must be policy/v1beta1"));
     }
     object.parse().map_err(|mistake| mistake.problem)
 }
@@ -148,7 +141,7 @@ fn located(object: &Object<'_>, mistake: &Diagnostic) -> Problem {
     }
 }
 
-/// Every printed profile passes the controller's check.
+/// Each printed profile has passed the controller's check.
 fn check(migrated: &[Migrated], objects: &[Object<'_>]) -> Result<(), Failure> {
     let mut problems = Vec::new();
     for (Migrated { profile, .. }, object) in migrated.iter().zip(objects) {
@@ -164,8 +157,12 @@ fn check(migrated: &[Migrated], objects: &[Object<'_>]) -> Result<(), Failure> {
             }
         };
         for diagnostic in checked.err().unwrap_or_default() {
-            let message = format!("the profile that this becomes is not accepted: {diagnostic}");
-            problems.push(object.problem("spec", message).help("the policy may admit no pod: two settings contradict"));
+            let message = format!("the converted profile is not accepted: {diagnostic}");
+            problems.push(
+                object
+                    .problem("spec", message)
+                    .help("two settings of the policy may contradict each other, so that it admits no pod"),
+            );
         }
     }
     if problems.is_empty() { Ok(()) } else { Err(Failure::Wrong(problems)) }
@@ -179,7 +176,7 @@ fn json(migrated: &[Migrated]) -> Result<String, Failure> {
 
 /// The profiles, each below the notes on its differences.
 fn yaml(migrated: &[Migrated], input: &Input<'_>) -> Result<String, Failure> {
-    let mut text = String::from("# Made by palisade migrate psp. For each of these profiles:\n");
+    let mut text = String::from("# Generated by palisade migrate psp. For each of these profiles:\n");
     for line in ALWAYS {
         comment(&mut text, "- ", line);
     }
@@ -198,12 +195,12 @@ fn yaml(migrated: &[Migrated], input: &Input<'_>) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// Adds a comment, wrapped, whose lines after the first stand below its text.
+/// Adds a wrapped comment. Later lines are aligned with its text.
 fn comment(out: &mut String, bullet: &str, text: &str) {
     let mut line = format!("# {bullet}");
     let indent = " ".repeat(bullet.len());
     let mut begun = false;
-    // A label's key may hold anything, and a comment ends with its line.
+    // The key of a label may contain anything, and a comment ends with its line.
     let text: String = text.chars().map(report::harmless).collect();
     for word in text.split_whitespace() {
         if begun && line.chars().count() + 1 + word.chars().count() > WIDTH {
@@ -220,7 +217,7 @@ fn comment(out: &mut String, bullet: &str, text: &str) {
     let _ = writeln!(out, "{line}");
 }
 
-/// Reports each difference at its place. Notes that need no action are only in the comments.
+/// Reports each difference at its place. Notes without an action are only in the comments.
 fn warn(migrated: &[Migrated], objects: &[Object<'_>]) {
     let mut problems = Vec::new();
     let mut others = 0;
@@ -242,7 +239,7 @@ fn warn(migrated: &[Migrated], objects: &[Object<'_>]) {
     report::tell(&problems);
     let counted = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
     report::note(&format!(
-        "note: {}, {}, {}; comments in the YAML have all of them",
+        "note: {}, {}, {}; all of them are in comments of the YAML",
         counted(migrated.len(), "profile"),
         counted(problems.len(), "difference"),
         counted(others, "further note")

@@ -11,18 +11,18 @@ const EXAMPLES: &str = "\
 Examples:
   palisade new policy team-label                      for pods, in ./team-label
   palisade new policy https-only --kind Ingress --directory policies
-  palisade test --coverage --mutate team-label        what it wrote passes
+  palisade test --coverage --mutate team-label        run the new suite
   palisade lint team-label
 
-It writes policy.yaml, binding.yaml (with Warn and Audit), good.yaml, bad.yaml and a suite, palisade-test.yaml. The policy \
-demands a label: put what you demand in its place. docs/policies.md lists policies to copy.
+Writes policy.yaml, binding.yaml (with Warn and Audit), good.yaml, bad.yaml and a suite, palisade-test.yaml. The \
+policy requires a label: replace this rule with your own. docs/policies.md lists policies to copy.
 
 Exit codes: 0 written, 2 could not run.";
 
-/// What to start.
+/// The kind of scaffold.
 #[derive(Debug, Subcommand)]
 pub enum NewCommand {
-    /// Start a ValidatingAdmissionPolicy with its suite.
+    /// Scaffold a ValidatingAdmissionPolicy and its tests.
     Policy(PolicyArgs),
 }
 
@@ -30,13 +30,13 @@ pub enum NewCommand {
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct PolicyArgs {
-    /// The name of the policy, and of the directory to create.
+    /// Name of the policy, and of the new directory.
     #[arg(value_name = "NAME")]
     pub name: String,
-    /// The kind that the policy judges, or its plural.
+    /// Kind that the policy evaluates, or its plural.
     #[arg(long, value_name = "KIND", default_value = "Pod")]
     pub kind: String,
-    /// Where to create the directory.
+    /// Parent of the new directory.
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub directory: PathBuf,
     #[arg(long, value_name = "VERSION", default_value_t = Minor::DEFAULT, help = kube_version_help())]

@@ -1,4 +1,4 @@
-//! `palisade new`: starts a policy with its suite, as `cargo new` starts a crate.
+//! `palisade new`: scaffolds a policy and its tests, like `cargo new`.
 
 mod args;
 
@@ -22,7 +22,7 @@ pub fn run(command: &NewCommand) -> Result<(), Failure> {
     let server = Server { minor: args.kube_version, plugins: Plugins::default(), extension: Some(&Profiles) };
     let files = create::policy(&args.name, &args.kind, &server).map_err(failed)?;
     let directory = args.directory.join(&args.name);
-    // One that is there is somebody's.
+    // An existing directory is never changed.
     fs::create_dir(&directory).map_err(|error| failed(format!("cannot create {}: {error}", directory.display())))?;
     for (name, text) in files {
         let path = directory.join(name);

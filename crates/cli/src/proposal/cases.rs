@@ -1,4 +1,4 @@
-//! Objects that violate a profile, each workload with what is to be tried of it.
+//! Objects that violate a profile, by workload, for which changes are tried.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,12 +14,12 @@ use crate::{
     report::one_line,
 };
 
-/// The most bytes of violating objects that are kept, as text.
+/// The maximum number of bytes of violating objects that are kept as text.
 const KEPT: usize = 48 << 20;
-/// The largest object that is kept, in bytes. Few tenants have larger ones, and some of those would take the room of thousands.
+/// The maximum size of a kept object, in bytes. Few tenants have larger ones, and one of them could displace thousands.
 const LARGEST: usize = 256 << 10;
 
-/// Collects the objects that violate a profile, and forgets those that comply.
+/// Collects the objects that violate a profile. Compliant objects are dropped.
 #[derive(Default)]
 pub struct Cases {
     found: Vec<Violating>,
@@ -39,9 +39,9 @@ struct Violating {
 pub struct Case {
     /// Its kind; none for a pod.
     pub kind: Option<&'static Workload>,
-    /// All of it.
+    /// The whole object.
     text: Box<str>,
-    /// What it violates.
+    /// Its violations.
     pub violations: Vec<Violation>,
 }
 
@@ -61,19 +61,19 @@ impl Case {
 /// Namespace and workload, as `Deployment/web`.
 pub type Place = (String, String);
 
-/// All that was found.
+/// All evaluated objects.
 #[derive(Default)]
 pub struct Found {
     /// The workloads that violate a profile, with their objects that do.
     pub violating: BTreeMap<Place, Vec<Case>>,
-    /// Why something of a workload was not judged.
+    /// The reason why an object of a workload was not evaluated.
     pub not_judged: BTreeMap<Place, String>,
-    /// How many objects were judged.
+    /// The number of evaluated objects.
     pub objects: usize,
 }
 
 impl Cases {
-    /// Adds an object with the verdict on it.
+    /// Adds an object with its verdict.
     pub fn add(&mut self, one: &Current, verdict: Result<Vec<Violation>, String>) {
         let Current { workload, namespace, object, itself, owner } = one;
         self.objects += 1;
@@ -85,15 +85,16 @@ impl Cases {
         if violations.is_empty() {
             return;
         }
-        // It exists, so the API server has taken it once: no profile is to blame.
+        // It exists, so the API server accepted it once: profiles are not the cause.
         if let Some(one) = violations.iter().find(|one| one.check == REJECTED && one.profile.is_empty()) {
-            let why = format!("the API server would not take it as it is: {}", one.message);
+            let why = format!("the API server would reject it: {}", one.message);
             return self.not_judged.push(not_judged(why));
         }
         let text = object.to_string();
         if text.len() > LARGEST || self.kept.saturating_add(text.len()) > KEPT {
             let why = format!(
-                "it violates a profile, but no change was tried: it has {} KiB, and objects up to {} KiB are tried, {} MiB in all",
+                "it violates a profile, but no change was tried: its size is {} KiB, and the limit is {} KiB per \
+                 object and {} MiB in total",
                 text.len() >> 10,
                 LARGEST >> 10,
                 KEPT >> 20
@@ -106,7 +107,7 @@ impl Cases {
         self.found.push(Violating { namespace, itself, owner, case });
     }
 
-    /// Gathers them by workload.
+    /// Groups them by workload.
     pub fn end(self, owners: &Owners) -> Found {
         let mut found = Found { objects: self.objects, ..Found::default() };
         for (namespace, itself, owner, why) in self.not_judged {

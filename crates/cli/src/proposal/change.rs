@@ -1,4 +1,4 @@
-//! A change of one setting of a profile, and profiles with changes.
+//! A change of one setting of a profile, and profiles with such changes.
 
 use std::fmt;
 
@@ -7,13 +7,13 @@ use palisade_objects::json::{Change as _, set};
 use serde::Serialize;
 use serde_json::{Map, Value as Json};
 
-/// How a setting is changed.
+/// The kind of a change.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Edit {
     /// A value is added to a list.
     Add(Json),
-    /// The setting gets a value.
+    /// A value is set.
     Set(Json),
 }
 
@@ -26,9 +26,9 @@ pub struct Change {
     /// The change.
     #[serde(flatten)]
     pub edit: Edit,
-    /// What it allows besides the objects that it is for, as a sentence.
+    /// A sentence about objects that it admits in addition to the intended ones.
     pub allows: String,
-    /// Why it should be thought over, as a sentence; empty if there is no more to it than that.
+    /// The risk of the change, as a sentence; empty if there is none.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub caution: String,
 }
@@ -80,7 +80,7 @@ fn is_plain(text: &str) -> bool {
         && !["true", "false", "null", "yes", "no", "on", "off", "y", "n"].contains(&text.to_ascii_lowercase().as_str())
 }
 
-/// The profile with changes. None if one does not fit.
+/// The profile with changes. None if a change cannot be applied.
 pub fn applied<'a>(
     profile: &ToolSecurityProfile,
     changes: impl IntoIterator<Item = &'a Change>,
@@ -90,7 +90,7 @@ pub fn applied<'a>(
     for change in changes {
         let path: Vec<_> = change.path.split('.').collect();
         let setting = path.get(..2)?;
-        // A list that is absent means something, and one that is written replaces that.
+        // An omitted list has a default, and a written list replaces it.
         if spec.at_mut(setting).is_null() {
             let value = setting.iter().try_fold(&meant, |at, key| at.get(*key)).cloned().unwrap_or_default();
             set(&mut spec, setting, value);
@@ -105,7 +105,7 @@ pub fn applied<'a>(
     Some(ToolSecurityProfile { spec: serde_json::from_value(spec).ok()?, ..profile.clone() })
 }
 
-/// The merge patch (RFC 7386) that makes one profile of the other: for `kubectl patch --type merge`.
+/// The merge patch (RFC 7386) from one profile to the other, for `kubectl patch --type merge`.
 pub fn merge_patch(before: &ToolSecurityProfile, after: &ToolSecurityProfile) -> Json {
     let spec = |profile: &ToolSecurityProfile| serde_json::to_value(&profile.spec).unwrap_or_default();
     let spec = difference(&spec(before), &spec(after)).unwrap_or(Json::Object(Map::new()));

@@ -1,10 +1,10 @@
-//! The smallest changes of profiles that admit what exists.
+//! The smallest profile changes that admit existing workloads.
 //!
 //! ```text
 //! objects --> cases: those that violate a profile --> table: changes for each violation --> search: tried, and ranked
 //! ```
 //!
-//! Each suggestion was tried: the changed profiles are compiled and checked, and judge the objects again.
+//! Each suggestion was tried: the changed profiles are compiled and checked, and the objects are evaluated again.
 
 mod cases;
 mod change;

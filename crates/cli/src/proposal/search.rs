@@ -1,4 +1,5 @@
-//! Finds changes for the workloads that violate a profile, tries them, and ranks them by how many workloads they admit.
+//! Finds changes for the workloads that violate a profile, tries them, and ranks them by the number of admitted
+//! workloads.
 
 use std::{
     cell::RefCell,
@@ -26,14 +27,14 @@ use crate::{
     progress::Progress,
 };
 
-/// How often an object is judged until all that it needs is known: a change can reveal another violation.
+/// The maximum number of evaluations of an object: a change can reveal another violation.
 const ROUNDS: usize = 4;
-/// The setting that repairs pods that leave fields unset.
+/// The setting that fixes pods with unset fields.
 const DEFAULTS: &str = "mutation.defaults";
-/// How many values of one list are tried at once: a profile can list 64 at most.
+/// The maximum number of values of one list that are tried together: a profile can list at most 64.
 const OF_A_LIST: usize = 24;
 
-/// A change, and the profile that it is of.
+/// A change and its profile.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Owned {
     /// The name of the profile.
@@ -43,32 +44,32 @@ pub struct Owned {
     pub change: Change,
 }
 
-/// Changes to make at once, and the workloads that they admit after those of the steps before.
+/// Changes to make together, and the additional workloads that they admit.
 #[derive(Clone, Debug)]
 pub struct Step {
     /// The changes.
     pub changes: Vec<Owned>,
-    /// The workloads that violate no profile then.
+    /// The workloads without violations after the changes.
     pub admits: Vec<Place>,
-    /// The namespace, if it is the only one of several that needs the changes: an exception there allows less.
+    /// The namespace, if only one of several namespaces needs the changes: an exception there allows less.
     pub only: Option<String>,
 }
 
 impl Step {
-    /// Whether a change of it should be thought over.
+    /// Whether one of its changes has a caution.
     pub fn is_careful(&self) -> bool {
         self.only.is_some() || self.changes.iter().any(|one| !one.change.caution.is_empty())
     }
 }
 
-/// A workload that no change admits that is proposed.
+/// A workload that no proposed change admits.
 #[derive(Clone, Debug)]
 pub struct Left {
     /// Its namespace and name.
     pub place: Place,
-    /// What it violates.
+    /// Its violations.
     pub violations: Vec<Violation>,
-    /// Why nothing is proposed.
+    /// The reasons why no change is proposed.
     pub why: BTreeSet<String>,
 }
 
@@ -77,13 +78,13 @@ pub struct Left {
 pub struct Suggestions {
     /// The most helpful first.
     pub steps: Vec<Step>,
-    /// Workloads that need their owners.
+    /// Workloads that need a change by their owners.
     pub left: Vec<Left>,
-    /// How many workloads further steps would admit, which are not shown and were not tried alone.
+    /// The number of workloads that further steps would admit. These steps are not shown and were not tried alone.
     pub more: usize,
 }
 
-/// Judges by changed profiles, as if they were in the stage Deny.
+/// Evaluates with changed profiles, at the stage Deny.
 pub struct Trial<'a> {
     /// The profiles as they are.
     pub accepted: &'a [Accepted],
@@ -93,22 +94,22 @@ pub struct Trial<'a> {
     pub version: Minor,
     /// The time.
     pub now: Timestamp,
-    /// The judges that were made before, by the changes.
+    /// The evaluators of earlier changes.
     judges: RefCell<BTreeMap<Texts, Option<Rc<Judge>>>>,
 }
 
-/// Changes as texts, each with its profile.
+/// Changes as text, each with its profile.
 type Texts = BTreeSet<(String, String)>;
 /// The indices of changes.
 type Set = BTreeSet<usize>;
 
 impl<'a> Trial<'a> {
-    /// To try changes of these profiles in these namespaces.
+    /// Prepares to try changes of these profiles in these namespaces.
     pub fn new(accepted: &'a [Accepted], tenants: &'a [Tenant], version: Minor, now: Timestamp) -> Self {
         Self { accepted, tenants, version, now, judges: RefCell::default() }
     }
 
-    /// The profiles with changes, judging. None if a changed profile is not accepted.
+    /// The evaluator of the profiles with changes. None if a changed profile is not accepted.
     fn judge(&self, changes: &[&Owned]) -> Option<Rc<Judge>> {
         let key: Texts = changes.iter().map(|one| (one.profile.clone(), one.change.to_string())).collect();
         if let Some(known) = self.judges.borrow().get(&key) {
@@ -135,7 +136,7 @@ impl<'a> Trial<'a> {
         Judge::new(&accepted, self.tenants, self.version, self.now).ok()
     }
 
-    /// Whether an API server takes a profile: the schema bounds lists.
+    /// Whether the API server accepts a profile: the schema limits lists.
     fn is_taken(&self, profile: &palisade_api::ToolSecurityProfile) -> bool {
         let mut cluster = palisade_gate::cluster(self.version);
         let mut object = json!(profile);
@@ -149,18 +150,18 @@ impl<'a> Trial<'a> {
     }
 }
 
-/// An object, and what is known of it so far.
+/// An object with the results so far.
 struct Tried<'a> {
     workload: usize,
     namespace: &'a str,
     case: &'a Case,
     violations: Vec<Violation>,
     needs: Set,
-    /// Why it cannot be helped.
+    /// The reasons why no change can admit it.
     stuck: BTreeSet<String>,
 }
 
-/// The changes that were found.
+/// The changes so far.
 #[derive(Default)]
 struct Known {
     changes: Vec<Owned>,
@@ -208,7 +209,7 @@ pub fn search(trial: &Trial<'_>, judge: &Judge, found: &Found, most: usize, prog
             break;
         }
     }
-    // A workload needs what all of its objects need.
+    // A workload needs the changes of all its objects.
     let mut needs: BTreeMap<usize, Option<Set>> = BTreeMap::new();
     for one in &tried {
         let of_workload = needs.entry(one.workload).or_insert_with(|| Some(Set::new()));
@@ -248,7 +249,7 @@ fn defaults(trial: &Trial<'_>, judge: &Judge, known: &mut Known, tried: &mut [Tr
     let Some(with_defaults) = trial.judge(&known.all(&set)) else { return };
     let of_profile = |index: usize| known.changes.get(index).map(|one| one.profile.as_str());
     let with_defaults = &*with_defaults;
-    let judged = parallel(threads(), tried, |one| with_defaults.judge(one.case.kind, &one.case.object()));
+    let judged = parallel(threads(), tried, |one| with_defaults.denials(one.case.kind, &one.case.object()));
     for (one, violations) in tried.iter_mut().zip(judged) {
         let Ok(violations) = violations else { continue };
         if violations.iter().any(|one| one.check == REJECTED && one.profile.is_empty()) {
@@ -269,13 +270,13 @@ fn defaults(trial: &Trial<'_>, judge: &Judge, known: &mut Known, tried: &mut [Tr
 fn of_defaults(version: Minor) -> Change {
     let who = if version >= Minor::V1_36 { "The API server" } else { "Palisade's webhook, which must be installed," };
     let allows = format!(
-        "{who} sets what the profile demands in pods that leave it unset. No other pod is admitted than one that complies. \
-         Whether a program runs with these values, such as without root, only its owner can tell."
+        "{who} sets the required values in pods that leave them unset. Only compliant pods are admitted. \
+         Whether a program runs with these values, for example without root, is known only to its owner."
     );
     Change::set(DEFAULTS, "Secure", allows)
 }
 
-/// Finds changes for the violations that are left, and judges the objects with all of them. Whether anything was found.
+/// Finds changes for the remaining violations, and evaluates the objects with all of them. Whether a change was found.
 fn widen(trial: &Trial<'_>, judge: &Judge, known: &mut Known, tried: &mut [Tried<'_>]) -> bool {
     let mut is_new = vec![false; tried.len()];
     for (one, is_new) in tried.iter_mut().zip(&mut is_new) {
@@ -314,14 +315,14 @@ fn widen(trial: &Trial<'_>, judge: &Judge, known: &mut Known, tried: &mut [Tried
         tried.iter().zip(&is_new).map(|(one, is_new)| (one, *is_new && one.needs.is_subset(&set))).collect();
     let judged = parallel(threads(), &tries, |(one, is_tried)| {
         let judge = together.filter(|_| *is_tried)?;
-        Some(judge.judge(one.case.kind, &one.case.object()))
+        Some(judge.denials(one.case.kind, &one.case.object()))
     });
     for ((one, judged), is_new) in tried.iter_mut().zip(judged).zip(is_new) {
         match judged {
             Some(Ok(violations)) => one.violations = violations,
             Some(Err(why)) => drop(one.stuck.insert(why)),
             None if is_new => {
-                one.stuck.insert("too many different changes would be needed to try them all".to_owned());
+                one.stuck.insert("it would need too many different changes to try all of them".to_owned());
             }
             None => {}
         }
@@ -329,7 +330,7 @@ fn widen(trial: &Trial<'_>, judge: &Judge, known: &mut Known, tried: &mut [Tried
     true
 }
 
-/// Changes for a violation, or why there is none.
+/// Changes for a violation, or the reason why there is none.
 fn changes_for(demand: Option<&Demand>, violation: &Violation, pod: &serde_json::Value) -> Result<Vec<Change>, String> {
     let Some(row) = table::row_of(&violation.check) else { return Err(table::why_not(&violation.check).to_owned()) };
     let Row { find: Some(find), why_not, .. } = row else { return Err(row.why_not.to_owned()) };
@@ -340,7 +341,7 @@ fn changes_for(demand: Option<&Demand>, violation: &Violation, pod: &serde_json:
     }
 }
 
-/// The changes to try at once: of each list those values that most objects need.
+/// The changes to try together: for each list, the values that most objects need.
 fn most_needed(known: &Known, tried: &[Tried<'_>], is_new: &[bool]) -> Set {
     let mut count = BTreeMap::<usize, usize>::new();
     for (one, _) in tried.iter().zip(is_new).filter(|(one, _)| one.stuck.is_empty()) {
@@ -359,7 +360,8 @@ fn most_needed(known: &Known, tried: &[Tried<'_>], is_new: &[bool]) -> Set {
     set
 }
 
-/// Chooses step by step the changes that admit the most workloads for each change, and tries each step with those before.
+/// Chooses step by step the changes that admit the most workloads per change, and tries each step with the previous
+/// ones.
 fn rank(
     trial: &Trial<'_>,
     known: &Known,
@@ -383,7 +385,7 @@ fn rank(
             let mut of_workload = tried.iter_mut().filter(|one| one.workload == workload);
             let complies = judge.as_ref().is_some_and(|judge| {
                 of_workload.all(|one| {
-                    let violations = judge.judge(one.case.kind, &one.case.object());
+                    let violations = judge.denials(one.case.kind, &one.case.object());
                     one.violations = violations.unwrap_or_default();
                     one.violations.is_empty()
                 })
@@ -405,7 +407,7 @@ fn rank(
     suggestions
 }
 
-/// The namespace of workloads, if it is one of several that would have to allow a value.
+/// The namespace of the workloads, if it is one of several that would have to allow a value.
 fn only(trial: &Trial<'_>, changes: &[Owned], admits: &[Place]) -> Option<String> {
     let (first, _) = admits.first()?;
     let is_one = admits.iter().all(|(namespace, _)| namespace == first);
@@ -427,14 +429,14 @@ fn admitted<'a>(
     needs.iter().filter_map(is_admitted)
 }
 
-/// The changes to add next. Those with a caution come last.
+/// The next changes. Those with a caution come last.
 fn best(known: &Known, needs: &BTreeMap<usize, Option<Set>>, chosen: &Set, done: &BTreeSet<usize>) -> Option<Set> {
     let open = needs.iter().filter(|(workload, _)| !done.contains(workload)).filter_map(|(_, set)| set.as_ref());
     let sets: BTreeSet<Set> = open.map(|set| set.difference(chosen).copied().collect()).collect();
     let rated = sets.into_iter().map(|added| {
         let with = chosen.union(&added).copied().collect();
         let gain = admitted(needs, &with, done).count();
-        // Workloads for each change, in thousandths.
+        // Workloads per change, in thousandths.
         let rate = gain * 1000 / added.len().max(1);
         (!known.is_careful(&added), rate, gain, std::cmp::Reverse(added))
     });
@@ -449,11 +451,11 @@ fn left(places: &[&Place], tried: &[Tried<'_>], needs: &BTreeMap<usize, Option<S
         let of_workload = tried.iter().filter(|one| one.workload == workload);
         let (mut violations, mut why) = (BTreeSet::new(), BTreeSet::new());
         for one in of_workload {
-            // What a change would repair is not in the way.
+            // Violations that a change fixes are not a reason.
             violations.extend(one.violations.iter().cloned());
             why.extend(one.stuck.iter().cloned());
         }
-        why.extend(found.not_judged.get(*place).map(|why| format!("not judged: {why}")));
+        why.extend(found.not_judged.get(*place).map(|why| format!("not evaluated: {why}")));
         if violations.is_empty() {
             violations
                 .extend(found.violating.get(*place).into_iter().flatten().flat_map(|case| case.violations.clone()));

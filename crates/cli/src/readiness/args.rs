@@ -5,80 +5,83 @@ use std::{path::PathBuf, str::FromStr};
 use clap::ValueEnum;
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::LabelSelector, jiff::Timestamp};
 
-use crate::{ground::GroundArgs, options, selector};
+use crate::{
+    ground::GroundArgs,
+    options::{self, INPUT, OUTPUT},
+    selector,
+};
 
 const EXAMPLES: &str = "\
 Examples:
   palisade report --live -o html=report.html -o json=report.json
   palisade report --live --earlier october.json --earlier november.json -o html=report.html
   palisade report --dump cluster/ --profile next.yaml -o html=if-next.html
-  palisade report --live -n tool-weather -o html=weather.html   # the page of one tenant
+  palisade report --live -n tool-weather -o html=weather.html   # report for one tenant
   palisade report --live -l team=maps --owner-annotation example.org/contact --sort owner
-  kubectl get tsp,ns,deploy,sts,cronjobs,pods -A -o yaml | palisade report -f - -o markdown
+  kubectl get tsp,ns,deploy,sts,cronjobs,pods -A -o yaml | palisade report -o markdown -
 
-It reads; it changes nothing. --live needs the rights to list profiles, namespaces, exceptions, pods and workloads.
+It is read-only. --live requires permission to list profiles, namespaces, exceptions, pods and workloads.
 
-Exit codes: 0 reported, 2 could not run. Violations do not change it: palisade check is for CI.";
+Exit codes: 0 success, also with violations, 2 could not run. In CI, use palisade check.";
 
 /// The arguments of `palisade report`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, mut_arg("namespaces", |arg| arg.requires("files")))]
 #[command(group = clap::ArgGroup::new("what").required(true).multiple(false).args(["live", "dump", "files"]))]
 pub struct ReportArgs {
-    /// Files, directories, or - for standard input, with the objects of a cluster: pods, workloads, Namespaces,
-    /// ToolSecurityExceptions and profiles; may be given several times.
-    #[arg(short, long = "file", id = "files", value_name = "FILE|DIR")]
+    /// Files, directories, or - for standard input, with cluster objects: pods, workloads, Namespaces,
+    /// ToolSecurityExceptions and profiles.
+    #[arg(id = "files", value_name = "FILE|DIR")]
     pub files: Vec<String>,
-    /// A file with profiles, or a directory of such files, to judge by in place of those of the cluster or of the files;
-    /// may be given several times.
-    #[arg(long = "profile", value_name = "FILE|DIR")]
+    /// File or directory with profiles that replace those of the cluster or of the files. Repeatable.
+    #[arg(short = 'p', long = "profile", value_name = "FILE|DIR", help_heading = INPUT)]
     pub profiles: Vec<String>,
-    /// An earlier report, as -o json wrote it, for the trend; may be given several times.
-    #[arg(long, value_name = "FILE")]
+    /// Earlier report in the format of -o json, for the trend. Repeatable.
+    #[arg(long, value_name = "FILE", help_heading = INPUT)]
     pub earlier: Vec<String>,
-    /// Report on this namespace alone; may be given several times.
+    /// Report only on this namespace. Repeatable.
     #[arg(short = 'n', long = "namespace", id = "only", value_name = "NAMESPACE")]
     pub only: Vec<String>,
-    /// Report on the namespaces with these labels alone, as kubectl takes them: team=a,stage!=test.
+    /// Report only on namespaces with these labels, like kubectl -l: team=a,stage!=test.
     #[arg(short = 'l', long, value_name = "SELECTOR", value_parser = selector::parse)]
     pub selector: Option<LabelSelector>,
-    /// The annotation of namespaces that names their owner: the report has a column with it.
-    #[arg(long, value_name = "KEY")]
+    /// Annotation of namespaces with their owner, for a column of the report.
+    #[arg(long, value_name = "KEY", help_heading = OUTPUT)]
     pub owner_annotation: Option<String>,
-    /// How namespaces that are equally ready are sorted.
-    #[arg(long, value_name = "COLUMN", default_value = "namespace")]
+    /// Order of namespaces with equal readiness.
+    #[arg(long, value_name = "COLUMN", default_value = "namespace", help_heading = OUTPUT)]
     pub sort: Sort,
-    /// The title of the report.
-    #[arg(long, value_name = "TEXT", default_value = "Readiness for Deny")]
+    /// Title of the report.
+    #[arg(long, value_name = "TEXT", default_value = "Readiness for Deny", help_heading = OUTPUT)]
     pub title: String,
-    /// The time that the report is of, as 2026-11-25T08:00:00Z: exceptions that end before it count no longer. By default
-    /// now.
+    /// Time of the report, for example 2026-11-25T08:00:00Z. Exceptions that end before it are not applied. The default
+    /// is now.
     #[arg(long, value_name = "TIME", value_parser = options::time)]
     pub time: Option<Timestamp>,
-    /// The output format: html (the default), json or markdown; with =FILE written to a file. May be given several times.
-    #[arg(short, long, value_name = "FORMAT[=FILE]", default_value = "html")]
+    /// Output format: html (the default), json or markdown. Append =FILE to write to a file. Repeatable.
+    #[arg(short, long, value_name = "FORMAT[=FILE]", default_value = "html", help_heading = OUTPUT)]
     pub output: Vec<Output>,
     #[command(flatten)]
     pub ground: GroundArgs,
 }
 
-/// How namespaces are sorted.
+/// The order of namespaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Sort {
     /// By name.
     Namespace,
-    /// Those with the most workloads first.
+    /// Most workloads first.
     Workloads,
-    /// Those with the most violating workloads first.
+    /// Most violating workloads first.
     Violating,
     /// By owner.
     Owner,
 }
 
-/// How a report is written.
+/// The format of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// One page, for a browser.
+    /// An HTML page.
     Html,
     /// One object, for programs and for `--earlier`.
     Json,
@@ -86,12 +89,12 @@ pub enum Format {
     Markdown,
 }
 
-/// A format, and the file that it goes to.
+/// A format, and the file to write to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Output {
     /// How it is written.
     pub format: Format,
-    /// The file; standard output if there is none.
+    /// The file, or standard output.
     pub file: Option<PathBuf>,
 }
 
@@ -100,7 +103,7 @@ impl FromStr for Output {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let (format, file) = match text.split_once('=') {
-            Some((_, "")) => return Err("there is no file behind the =".to_owned()),
+            Some((_, "")) => return Err("missing file name after `=`".to_owned()),
             Some((format, file)) => (format, Some(PathBuf::from(file))),
             None => (text, None),
         };
@@ -108,7 +111,7 @@ impl FromStr for Output {
             "html" => Format::Html,
             "json" => Format::Json,
             "markdown" => Format::Markdown,
-            _ => return Err("known are html, json and markdown".to_owned()),
+            _ => return Err("must be html, json or markdown".to_owned()),
         };
         Ok(Self { format, file })
     }

@@ -1,4 +1,4 @@
-//! What a report is about: profiles, namespaces, and what is in them; of a cluster, of a dump or of files.
+//! The subject of a report: profiles, namespaces, and their objects; of a cluster, of a dump or of files.
 
 use k8s_openapi::jiff::Timestamp;
 use palisade_cel::Minor;
@@ -15,31 +15,33 @@ use crate::{
     namespaces::Tenant,
     profiles::{self, Accepted},
     progress::Progress,
-    report::Failure,
+    report::{Failure, Problem},
 };
 
-/// What is judged, by what, and what was found.
+/// The profiles and objects, with the results.
 pub(super) struct Judged {
     pub accepted: Vec<Accepted>,
     pub tenants: Vec<Tenant>,
     pub version: Minor,
     pub judge: Judge,
     pub all: All,
-    /// What of the cluster may change pods in admission, other than Palisade.
+    /// Objects in the cluster that may change pods in admission, except those of Palisade.
     pub mutators: Vec<String>,
-    /// Whether only some namespaces were asked for.
+    /// Whether the report is limited to some namespaces.
     pub is_narrowed: bool,
-    /// The annotation of namespaces that names their owner.
+    /// The annotation of namespaces with their owner.
     pub owner: Option<String>,
-    /// How namespaces are sorted.
+    /// The order of namespaces.
     pub sort: Sort,
+    /// Objects in the manifests that cannot be evaluated.
+    pub problems: Vec<Problem>,
 }
 
 impl Judged {
-    /// Judges all objects.
+    /// Evaluates all objects.
     pub fn new(args: &ReportArgs, now: Timestamp) -> Result<Self, Failure> {
         let mut progress = Progress::new();
-        let Ground { accepted, mut tenants, version, objects, mutators } =
+        let Ground { accepted, mut tenants, version, objects, mutators, problems } =
             Ground::open(&args.ground, &args.files, &args.profiles, &mut progress)?;
         let names = tenants.iter().map(|one| one.name.clone()).collect();
         let is_narrowed = narrow(args, &mut tenants)?;
@@ -50,18 +52,18 @@ impl Judged {
         objects.each(&mut progress, |page| found.judge(page))?;
         let mut all = found.end();
         if is_narrowed {
-            // Others than those that were asked for.
+            // Namespaces outside of the report.
             all.unknown.clear();
         }
         let (owner, sort) = (args.owner_annotation.clone(), args.sort);
-        Ok(Self { accepted, tenants, version, judge, all, mutators, is_narrowed, owner, sort })
+        Ok(Self { accepted, tenants, version, judge, all, mutators, is_narrowed, owner, sort, problems })
     }
 }
 
-/// Keeps the namespaces that were asked for. Whether any were.
+/// Keeps the namespaces of the report. Whether there are any.
 fn narrow(args: &ReportArgs, tenants: &mut Vec<Tenant>) -> Result<bool, Failure> {
     if let Some(name) = args.only.iter().find(|name| !tenants.iter().any(|one| one.name == **name)) {
-        return Err(could_not_run(format!("--namespace: there is no namespace {name}")));
+        return Err(could_not_run(format!("--namespace: namespace {name} not found")));
     }
     if !args.only.is_empty() {
         tenants.retain(|one| args.only.contains(&one.name));

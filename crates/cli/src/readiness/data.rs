@@ -1,4 +1,4 @@
-//! What a report says: `-o json` writes it, `--earlier` reads it, and the other formats show it.
+//! The content of a report: `-o json` writes it, `--earlier` reads it, and the other formats show it.
 
 use std::collections::BTreeMap;
 
@@ -14,47 +14,46 @@ pub(super) const API_VERSION: &str = "report.toolsecurity.dev/v1alpha1";
 /// See [`API_VERSION`].
 pub(super) const KIND: &str = "Report";
 
-/// How near a namespace is to the stage Deny.
+/// How close a namespace is to the stage Deny.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) enum Readiness {
-    /// Something in it violates a profile, and no change is known with which it would comply.
+    /// An object violates a profile, and no change is known with which it would comply.
     NeedsWork,
-    /// Something in it could not be judged.
+    /// An object could not be evaluated.
     NotJudged,
-    /// Something in it violates a profile; for each a change is known with which it complies.
+    /// An object violates a profile; for each violation a change is known that fixes it.
     Nearly,
-    /// All in it complies.
+    /// All objects comply.
     Ready,
 }
 
 impl Readiness {
-    /// All, in the order in which they need attention.
+    /// All, in the order of urgency.
     pub const ALL: [Self; 4] = [Self::NeedsWork, Self::NotJudged, Self::Nearly, Self::Ready];
 
-    /// For people.
+    /// The title.
     pub fn title(self) -> &'static str {
         match self {
             Self::NeedsWork => "Needs work",
-            Self::NotJudged => "Not judged",
+            Self::NotJudged => "Not evaluated",
             Self::Nearly => "Nearly ready",
             Self::Ready => "Ready",
         }
     }
 
-    /// What it means, for people.
+    /// The meaning, as a sentence.
     pub fn meaning(self) -> &'static str {
         match self {
             Self::NeedsWork => {
-                "Something in the namespace violates a profile, and nobody but its owner knows what would do instead."
+                "An object in the namespace violates a profile, and no change is known that fixes it. Its owner must \
+                 decide."
             }
-            Self::NotJudged => "Something in the namespace could not be judged; the reason stands beside it.",
+            Self::NotJudged => "An object in the namespace could not be evaluated, for the given reason.",
             Self::Nearly => {
-                "Something in the namespace violates a profile, and for each violation a change is known that was tried."
+                "An object in the namespace violates a profile, and for each violation a tested change is listed."
             }
-            Self::Ready => {
-                "Everything in the namespace complies: in the stage Deny, nothing that it has would be denied."
-            }
+            Self::Ready => "All objects in the namespace comply: at the stage Deny, none of them would be denied.",
         }
     }
 
@@ -76,20 +75,20 @@ pub(super) struct Report {
     pub api_version: String,
     pub kind: String,
     pub title: String,
-    /// What time it is of.
+    /// The time of the report.
     pub time: String,
-    /// The version of the API server that was asked, or that objects were judged for.
+    /// The version of the API server, or the version that objects were evaluated for.
     pub server: String,
     pub summary: Summary,
     pub profiles: Vec<OfProfile>,
     /// Changes of profiles that admit many workloads in several namespaces.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub suggestions: Vec<OfSuggestion>,
-    /// Those that something violates, the most violated first.
+    /// Violated checks, the most violated first.
     pub checks: Vec<OfCheck>,
-    /// Those that a profile selects.
+    /// Namespaces that a profile selects.
     pub namespaces: Vec<OfNamespace>,
-    /// Those that violate a profile.
+    /// Workloads that violate a profile.
     pub workloads: Vec<OfWorkload>,
     pub not_judged: Vec<NotJudged>,
     /// Namespaces that no profile selects.
@@ -97,7 +96,7 @@ pub(super) struct Report {
     /// Earlier reports and this one, by time; empty without earlier ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trend: Vec<Point>,
-    /// What has changed since the latest of the earlier reports.
+    /// The changes since the latest of the earlier reports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<Since>,
 }
@@ -112,20 +111,20 @@ pub(super) struct Summary {
     pub nearly: usize,
     pub needs_work: usize,
     pub not_judged: usize,
-    /// Namespaces where each profile that selects them is in the stage Deny.
+    /// Namespaces in which each profile that selects them is at the stage Deny.
     pub in_deny: usize,
-    /// Workloads that were judged, and pods without one.
+    /// Evaluated workloads, and pods without one.
     pub workloads: usize,
-    /// Those of them that violate a profile.
+    /// Workloads among them that violate a profile.
     pub violating: usize,
-    /// Those of these for which a change is known with which they comply.
+    /// Violating workloads with a known change that fixes them.
     pub with_change: usize,
-    /// Pods and workloads that were judged.
+    /// Evaluated pods and workloads.
     pub objects: usize,
 }
 
 impl Summary {
-    /// How many namespaces are so ready.
+    /// The number of namespaces with this readiness.
     pub fn count(&self, readiness: Readiness) -> usize {
         match readiness {
             Readiness::NeedsWork => self.needs_work,
@@ -147,12 +146,12 @@ impl Summary {
     }
 }
 
-/// Changes of profiles to make at once.
+/// Changes of profiles to make together.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct OfSuggestion {
     /// The changes, each with its profile.
     pub changes: Vec<OfProfileChange>,
-    /// How many workloads comply then, in how many namespaces.
+    /// The number of workloads that comply after it, and of their namespaces.
     pub workloads: usize,
     pub namespaces: usize,
 }
@@ -161,7 +160,7 @@ pub(super) struct OfSuggestion {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct OfProfileChange {
     pub profile: String,
-    /// As people write it: `spec.volumes.allowed += nfs`.
+    /// In the notation `spec.volumes.allowed += nfs`.
     pub change: String,
 }
 
@@ -170,15 +169,30 @@ pub(super) struct OfProfileChange {
 #[serde(rename_all = "camelCase")]
 pub(super) struct OfProfile {
     pub name: String,
-    /// Its stage where a namespace has none of its own.
+    /// Its stage in namespaces without a separate stage.
     pub stage: Stage,
-    /// How many namespaces it selects, and in which stages they are.
+    /// The stages of checks with a separate stage, by id. A violation of only checks that are not in Deny is not
+    /// counted.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub checks: BTreeMap<String, Stage>,
+    /// The number of namespaces that it selects, and of those at each stage.
     pub namespaces: usize,
     pub deny: usize,
     pub warn: usize,
     pub audit: usize,
-    /// How many workloads violate it.
+    /// The number of workloads that violate it.
     pub violating: usize,
+}
+
+impl OfProfile {
+    /// The effect of violations of checks with a separate stage; `None` if there are none.
+    pub fn own_stage(&self) -> Option<String> {
+        let stage = self.checks.values().next()?;
+        let ids: Vec<_> = self.checks.keys().map(String::as_str).collect();
+        let (ids, what) = (ids.join(", "), if ids.len() == 1 { "the check" } else { "the checks" });
+        let (only, not) = if *stage == Stage::Deny { ("", "") } else { ("only ", ", and is not counted here") };
+        Some(format!("a violation of {only}{what} {ids} {}{not}", stage.consequence()))
+    }
 }
 
 /// A check.
@@ -186,9 +200,9 @@ pub(super) struct OfProfile {
 #[serde(rename_all = "camelCase")]
 pub(super) struct OfCheck {
     pub check: String,
-    /// What it forbids.
+    /// The forbidden setting.
     pub title: String,
-    /// How many workloads violate it, in how many namespaces.
+    /// The number of workloads that violate it, and of their namespaces.
     pub workloads: usize,
     pub namespaces: usize,
 }
@@ -198,19 +212,19 @@ pub(super) struct OfCheck {
 #[serde(rename_all = "camelCase")]
 pub(super) struct OfNamespace {
     pub name: String,
-    /// What the annotation says that names its owner; empty if it has none, or none was asked for.
+    /// The owner from the annotation; empty if it is not set or not requested.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub owner: String,
     pub readiness: Readiness,
     /// The stage of pods in it, by profile.
     pub stages: BTreeMap<String, Stage>,
-    /// How many workloads were judged, and how many violate a profile.
+    /// The number of evaluated workloads, and of those that violate a profile.
     pub workloads: usize,
     pub violating: usize,
-    /// Why every pod of it violates a profile, by profile.
+    /// The reason why every pod in it violates a profile, by profile.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub problems: BTreeMap<String, String>,
-    /// How many workloads violate each check.
+    /// The number of workloads that violate each check.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub checks: BTreeMap<String, usize>,
 }
@@ -222,14 +236,14 @@ pub(super) struct OfWorkload {
     pub namespace: String,
     /// Kind and name.
     pub workload: String,
-    /// How many objects of it violate a profile: itself, and pods.
+    /// The number of its objects that violate a profile: itself, and pods.
     pub objects: usize,
-    /// Whether a profile that it violates is in the stage Deny there: then its pods are denied.
+    /// Whether a violated profile is at the stage Deny there: then its pods are denied.
     pub denied: bool,
     pub violations: Vec<OfViolation>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change: Option<OfChange>,
-    /// What else is to be known of it.
+    /// A remark about it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub note: String,
 }
@@ -240,7 +254,7 @@ pub(super) struct OfViolation {
     pub profile: String,
     pub check: String,
     pub message: String,
-    /// In how many objects.
+    /// The number of objects with it.
     pub objects: usize,
 }
 
@@ -252,15 +266,15 @@ pub(super) struct OfChange {
     pub complies: bool,
     /// JSON patch of the object.
     pub patch: Json,
-    /// The same for people, with `+`, `-` and `~`.
+    /// The same as text, with `+`, `-` and `~`.
     pub lines: Vec<String>,
-    /// The checks that are violated even so, because no complying value is known.
+    /// The checks that are violated after the change, because no compliant value is known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub without_known_value: Vec<String>,
 }
 
 impl OfChange {
-    /// Of an object of a kind; without one, of a pod.
+    /// For an object of a kind; without one, for a pod.
     pub fn new(least: Least, kind: Option<&Workload>) -> Self {
         let lines = least.lines_at(kind);
         let Least { patch, left, .. } = least;
@@ -268,7 +282,7 @@ impl OfChange {
     }
 }
 
-/// What could not be judged.
+/// An object that could not be evaluated.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct NotJudged {
     pub namespace: String,
@@ -277,21 +291,21 @@ pub(super) struct NotJudged {
     pub why: String,
 }
 
-/// What a report of a time counted.
+/// The counts of a report at a time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Point {
     pub time: String,
-    /// The names of the profiles that were judged by.
+    /// The names of the profiles.
     pub profiles: Vec<String>,
     #[serde(flatten)]
     pub summary: Summary,
 }
 
-/// What has changed since an earlier report, by `namespace/Kind/name`.
+/// The changes since an earlier report, by `namespace/Kind/name`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Since {
     pub time: String,
-    /// Workloads that violate a profile and did not then, and the other way round.
+    /// Workloads that violate a profile and did not before, and those that no longer do.
     pub new: Vec<String>,
     pub gone: Vec<String>,
 }

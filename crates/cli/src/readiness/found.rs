@@ -1,4 +1,4 @@
-//! What exists, judged as if it were created now, and gathered by workload.
+//! Existing objects, evaluated as if they were created now, and grouped by workload.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,21 +17,21 @@ use crate::{
     report::one_line,
 };
 
-/// How many bytes of violating objects are kept, as text, until the one of each workload is known that is to change. For
-/// others that change is sought at once: it takes longer, and no memory.
+/// The maximum number of bytes of violating objects that are kept, as text, until the object to change is known for
+/// each workload. For the others, the change is searched for immediately: that takes longer, but no memory.
 const KEPT: usize = 32 << 20;
 
-/// The objects of a cluster, of which those that comply are counted and forgotten.
+/// The objects of a cluster. Compliant ones are counted and dropped.
 pub(super) struct Objects<'a> {
     judge: &'a Judge,
     present: Present<'a>,
     found: Vec<Found>,
-    /// How many bytes of objects are kept.
+    /// The number of bytes of kept objects.
     kept: AtomicUsize,
     cases: Cases,
 }
 
-/// An object that was judged.
+/// An evaluated object.
 struct Found {
     namespace: String,
     object: Reference,
@@ -45,14 +45,14 @@ enum Outcome {
     NotJudged(String),
 }
 
-/// An object that violates a profile: what is needed of it to say what to change.
+/// An object that violates a profile, with the data for its change.
 struct Offender {
     kind: Option<&'static Workload>,
     held: Held,
 }
 
 enum Held {
-    /// All of it, as JSON.
+    /// The whole object, as JSON.
     Object(Box<str>),
     /// The smallest change that helps.
     Change(Option<OfChange>),
@@ -87,24 +87,25 @@ fn smallest(judge: &Judge, kind: Option<&Workload>, object: &Json) -> Option<OfC
 pub(super) struct OfOne {
     violations: BTreeMap<(String, String, String), usize>,
     violating: usize,
-    /// Whether the object of the workload itself complies; none if it was not judged.
+    /// Whether the object of the workload itself complies; none if it was not evaluated.
     itself: Option<bool>,
     not_judged: Option<String>,
-    /// The object to change: the workload itself, or else the first of its pods. And whether it is itself.
+    /// The object to change: the workload itself, otherwise the first of its pods. And whether it is the workload
+    /// itself.
     object: Option<(bool, String, Offender)>,
 }
 
 /// By namespace and workload.
 pub(super) type Workloads = BTreeMap<(String, String), OfOne>;
 
-/// All that was found.
+/// All results.
 pub(super) struct All {
     pub workloads: Workloads,
-    /// How many objects were judged.
+    /// The number of evaluated objects.
     pub objects: usize,
-    /// What violates a profile, to be tried with changes of the profile.
+    /// Violating objects, to be tried with changes of the profile.
     pub cases: proposal::Found,
-    /// Namespaces that objects are in and of which nothing is known.
+    /// Namespaces of objects that are unknown.
     pub unknown: BTreeSet<String>,
 }
 
@@ -120,7 +121,8 @@ impl<'a> Objects<'a> {
         }
     }
 
-    /// Judges some objects; others than pods and workloads are left out. What owns others comes before them.
+    /// Evaluates some objects; others than pods and workloads are skipped. Owners come before the objects that they
+    /// own.
     pub fn judge(&mut self, page: Vec<Json>) {
         let current = self.present.take(page);
         let (judge, kept) = (self.judge, &self.kept);
@@ -139,7 +141,7 @@ impl<'a> Objects<'a> {
         }
     }
 
-    /// Gathers them by workload.
+    /// Groups them by workload.
     pub fn end(self) -> All {
         let (mut workloads, objects) = (Workloads::new(), self.found.len());
         for Found { namespace, object, owner, outcome } in self.found {
@@ -155,11 +157,11 @@ impl<'a> Objects<'a> {
 }
 
 fn outcome(judge: &Judge, workload: Option<&'static Workload>, object: &Json, kept: &AtomicUsize) -> Outcome {
-    match judge.judge(workload, object) {
+    match judge.denials(workload, object) {
         Ok(violations) if violations.is_empty() => Outcome::Complies,
-        // It exists, so the API server has taken it once: no profile is to blame.
+        // It exists, so the API server accepted it once: profiles are not the cause.
         Ok(violations) => match violations.iter().find(|one| one.check == REJECTED && one.profile.is_empty()) {
-            Some(one) => Outcome::NotJudged(format!("the API server would not take it as it is: {}", one.message)),
+            Some(one) => Outcome::NotJudged(format!("the API server would reject it: {}", one.message)),
             None => Outcome::Violates(violations, Offender::new(judge, workload, object, kept)),
         },
         Err(why) => Outcome::NotJudged(why),
@@ -193,19 +195,19 @@ impl OfOne {
         self.violating > 0
     }
 
-    /// Why something of it was not judged.
+    /// The reason why an object of it was not evaluated.
     pub fn not_judged(&self, namespace: &str, workload: &str) -> Option<NotJudged> {
         let why = one_line(self.not_judged.as_ref()?);
         Some(NotJudged { namespace: namespace.to_owned(), workload: workload.to_owned(), why })
     }
 
-    /// What a report says about it, with the smallest change that helps. `denying` are the profiles that are in the stage
-    /// Deny in the namespace, and `mutators` may change pods in admission.
+    /// The part of a report about it, with the smallest change that helps. `denies` returns for a profile and a
+    /// check whether a violation is denied in the namespace, and `mutators` may change pods in admission.
     pub fn about(
         &self,
         judge: &Judge,
         mutators: &[String],
-        denying: &BTreeSet<&str>,
+        denies: &dyn Fn(&str, &str) -> bool,
         namespace: &str,
         workload: &str,
     ) -> OfWorkload {
@@ -220,22 +222,22 @@ impl OfOne {
             change = offender.change(judge);
             let is_pod = offender.kind.is_none() && !is_itself;
             if is_pod && self.itself == Some(true) {
-                // What is to change is not in the pod.
+                // The template of the workload has nothing to change.
                 change = None;
-                let by = if mutators.is_empty() { "something".to_owned() } else { mutators.join(" or ") };
+                let by = if mutators.is_empty() { "another component".to_owned() } else { mutators.join(" or ") };
                 note = format!(
-                    "It complies itself, and a pod of it does not, as {name}: the pod is older than the template, or {by} \
-                     changes it in admission. If it is older, a restart helps."
+                    "The workload complies, but its pod {name} does not: the pod is older than the template, or {by} \
+                     changes it in admission. If the pod is older, restart the workload."
                 );
             } else if is_pod && self.itself.is_none() {
-                note = format!("Palisade knows its pods alone; the change is that of pod {name}.");
+                note = format!("Only pods of this workload are known; the change applies to pod {name}.");
             }
         }
         OfWorkload {
             namespace: namespace.to_owned(),
             workload: workload.to_owned(),
             objects: self.violating,
-            denied: self.violations.keys().any(|(profile, ..)| denying.contains(profile.as_str())),
+            denied: self.violations.keys().any(|(profile, check, _)| denies(profile, check)),
             violations: violations.collect(),
             change,
             note,

@@ -12,7 +12,7 @@ use crate::{
     report::one_line,
 };
 
-/// How many workloads it names: what a comment or a chat takes.
+/// The maximum number of workloads, for a comment or a chat.
 const MOST: usize = 50;
 
 /// The text.
@@ -20,22 +20,24 @@ pub(super) fn text(report: &Report) -> String {
     let mut out =
         format!("# {}\n\n{}, Kubernetes {}. ", plain(&report.title), plain(&report.time), plain(&report.server));
     let _ = writeln!(out, "{}\n", lead(&report.summary));
+    for (profile, own) in report.profiles.iter().filter_map(|one| Some((&one.name, one.own_stage()?))) {
+        let _ = writeln!(out, "Profile {}: {}.\n", plain(profile), plain(&own));
+    }
     for (index, one) in report.suggestions.iter().enumerate() {
         let changes: Vec<_> = one.changes.iter().map(|one| plain(&one.change)).collect();
-        let _ =
-            writeln!(out, "{} {}. `palisade suggest` says more.\n", plain(&one.sentence(index)), changes.join("; "));
+        let _ = writeln!(out, "{} {}. See `palisade suggest`.\n", plain(&one.sentence(index)), changes.join("; "));
     }
     if let Some(since) = &report.since {
         let _ = writeln!(
             out,
-            "Since {}: {} fixed or gone, {} new.\n",
+            "Since {}: {} fixed or deleted, {} new.\n",
             plain(&since.time),
             since.gone.len(),
             since.new.len()
         );
     }
     let counted = Readiness::ALL.map(|one| (one.title(), report.summary.count(one)));
-    let counted = counted.into_iter().chain([("In Deny now", report.summary.in_deny)]);
+    let counted = counted.into_iter().chain([("Currently in Deny", report.summary.in_deny)]);
     let rows = counted.map(|(title, count)| vec![title.to_owned(), count.to_string()]);
     out.push_str(&table(&["Namespaces", "#Count"], rows));
     if !report.checks.is_empty() {
@@ -43,21 +45,21 @@ pub(super) fn text(report: &Report) -> String {
         let rows = report.checks.iter().map(|one| {
             vec![linked(&one.check), plain(&one.title), one.workloads.to_string(), one.namespaces.to_string()]
         });
-        out.push_str(&table(&["Check", "About", "#Workloads", "#Namespaces"], rows));
+        out.push_str(&table(&["Check", "Description", "#Workloads", "#Namespaces"], rows));
     }
     if !report.workloads.is_empty() {
-        out.push_str("\n## What to change\n");
+        out.push_str("\n## Changes\n");
         let owners: BTreeMap<_, _> =
             report.namespaces.iter().map(|one| (one.name.as_str(), one.owner.as_str())).collect();
         for one in report.workloads.iter().take(MOST) {
             workload(&mut out, one, owners.get(one.namespace.as_str()).copied().unwrap_or_default());
         }
         if let Some(more) = report.workloads.len().checked_sub(MOST).filter(|more| *more > 0) {
-            let _ = writeln!(out, "\nAnd {more} more: `-o html` and `-o json` have all.");
+            let _ = writeln!(out, "\nAnd {more} more: use `-o html` or `-o json` for all.");
         }
     }
     if !report.not_judged.is_empty() {
-        out.push_str("\n## Not judged\n\n");
+        out.push_str("\n## Not evaluated\n\n");
         for one in report.not_judged.iter().take(MOST) {
             let _ = writeln!(out, "- {} {}: {}", plain(&one.namespace), plain(&one.workload), plain(&one.why));
         }
@@ -81,7 +83,7 @@ fn workload(out: &mut String, one: &OfWorkload, owner: &str) {
     }
     let _ = writeln!(out, "\n{}", plain(&outcome(one)));
     if let Some(change) = &one.change {
-        // Four spaces make a block of code, which no line of it can end.
+        // Four spaces make a code block, which no line in it can end.
         out.push('\n');
         for line in &change.lines {
             let _ = writeln!(out, "    {}", one_line(line));

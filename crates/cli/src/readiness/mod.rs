@@ -1,4 +1,5 @@
-//! `palisade report`: how near the namespaces of a cluster are to Deny and what is to change, to share.
+//! `palisade report`: how close the namespaces of a cluster are to Deny, and the changes that they need, as one file to
+//! share.
 //!
 //! ```text
 //! cluster: profiles, namespaces, objects --> found: by workload --> data: the report --> page, markdown, JSON
@@ -41,26 +42,24 @@ use crate::{
 /// Runs the command.
 pub fn run(args: &ReportArgs) -> Result<(), Failure> {
     if args.output.iter().filter(|output| output.file.is_none()).count() > 1 {
-        return Err(could_not_run("only one output can go to standard output; -o html=FILE writes to a file"));
+        return Err(could_not_run("only one output can be standard output; write to a file with -o html=FILE"));
     }
     let paths = args.files.iter().chain(&args.profiles).chain(&args.ground.namespaces).chain(&args.earlier);
     if paths.filter(|path| *path == "-").count() > 1 {
         return Err(could_not_run("only one FILE can be standard input"));
     }
-    // What is wrong with an earlier report is said before minutes are spent.
+    // Errors in an earlier report are reported before the long evaluation.
     let earlier = trend::read(&args.earlier)?;
     let time = args.time.unwrap_or_else(Timestamp::now);
-    let judged = Judged::new(args, time).map_err(|failure| match failure {
-        // A profile that is wrong says nothing of the cluster.
-        Failure::Wrong(problems) => Failure::CouldNotRun(problems),
-        failure @ Failure::CouldNotRun(_) => failure,
-    })?;
+    // An invalid profile is not a finding about the cluster.
+    let mut judged = Judged::new(args, time).map_err(Failure::fatal)?;
+    let problems = std::mem::take(&mut judged.problems);
     let mut report = report(&judged, &args.title, time);
     trend::add(&mut report, earlier)?;
     for output in &args.output {
         write(&report, output)?;
     }
-    Ok(())
+    args.ground.unjudged.settle(problems)
 }
 
 fn write(report: &Report, Output { format, file }: &Output) -> Result<(), Failure> {
@@ -77,7 +76,7 @@ fn write(report: &Report, Output { format, file }: &Output) -> Result<(), Failur
     }
 }
 
-/// The report about what was judged.
+/// The report.
 fn report(judged: &Judged, title: &str, time: Timestamp) -> Report {
     let all = &judged.all;
     let violating: Vec<_> = all.workloads.iter().filter(|(_, one)| one.violates()).collect();
@@ -85,11 +84,12 @@ fn report(judged: &Judged, title: &str, time: Timestamp) -> Report {
     let nowhere = BTreeSet::new();
     let workloads: Vec<OfWorkload> = parallel(threads(), &violating, |((namespace, workload), one)| {
         let denying = denying.get(namespace.as_str()).unwrap_or(&nowhere);
-        one.about(&judged.judge, &judged.mutators, denying, namespace, workload)
+        let denies = |profile: &str, check: &str| denying.contains(profile) || is_denied(judged, profile, check);
+        one.about(&judged.judge, &judged.mutators, &denies, namespace, workload)
     });
     let mut not_judged: Vec<NotJudged> =
         all.workloads.iter().filter_map(|((namespace, workload), one)| one.not_judged(namespace, workload)).collect();
-    let unknown = "its labels are not known: its Namespace is not among the files";
+    let unknown = "its labels are unknown, because its Namespace is not in the files";
     not_judged.extend(all.unknown.iter().map(|namespace| NotJudged {
         namespace: namespace.clone(),
         workload: String::new(),
@@ -118,7 +118,7 @@ fn report(judged: &Judged, title: &str, time: Timestamp) -> Report {
         Sort::Namespace => {}
         Sort::Violating => namespaces.sort_by_key(|one| (one.readiness, Reverse(one.violating))),
         Sort::Workloads => namespaces.sort_by_key(|one| (one.readiness, Reverse(one.workloads))),
-        // Those without an owner come last.
+        // Namespaces without an owner come last.
         Sort::Owner => namespaces.sort_by_key(|one| (one.readiness, one.owner.is_empty(), one.owner.clone())),
     }
     let mut not_selected: Vec<_> =
@@ -154,12 +154,18 @@ fn report(judged: &Judged, title: &str, time: Timestamp) -> Report {
     }
 }
 
-/// The profiles that are in the stage Deny in a namespace.
+/// The profiles at the stage Deny in a namespace.
 fn denying<'a>(judged: &'a Judged, tenant: &Tenant) -> BTreeSet<&'a str> {
     let denies = |one: &&Accepted| {
         palisade_compiler::selects(&one.profile.spec, tenant) && one.checked.stages_in(tenant).pods == Stage::Deny
     };
     judged.accepted.iter().filter(denies).map(|one| one.checked.profile.as_str()).collect()
+}
+
+/// Whether a check has the stage Deny, regardless of the stage of the namespace.
+fn is_denied(judged: &Judged, profile: &str, check: &str) -> bool {
+    let of = judged.accepted.iter().find(|one| one.checked.profile == profile);
+    of.is_some_and(|one| one.checked.enforcement.checks.get(check) == Some(&Stage::Deny))
 }
 
 fn is_in_deny(namespace: &OfNamespace) -> bool {
@@ -234,6 +240,7 @@ fn profile(
     let violates = |one: &&OfWorkload| one.violations.iter().any(|violation| violation.profile == name);
     OfProfile {
         stage: profile.spec.enforcement.pods,
+        checks: profile.spec.enforcement.checks.clone(),
         namespaces: deny + warn + audit,
         deny,
         warn,
@@ -258,9 +265,9 @@ fn checks(judged: &Judged, workloads: &[OfWorkload]) -> Vec<OfCheck> {
     let customs: BTreeSet<_> = customs.map(|custom| custom.check.id.as_str()).collect();
     let title = |id: &str| match catalogue::ALL.iter().find(|check| check.id == id) {
         Some(check) => check.title,
-        None if customs.contains(id) => "A check that a profile defines",
-        None if id == REJECTED => "The policy denies it as a whole",
-        None => "A rule of the policy itself",
+        None if customs.contains(id) => "Custom check of a profile",
+        None if id == REJECTED => "Rejected by the policy as a whole",
+        None => "Rule of the generated policy",
     };
     let mut checks: Vec<_> = found
         .into_iter()

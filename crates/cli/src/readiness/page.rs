@@ -1,7 +1,7 @@
-//! A report as one page for browsers: no network, no font, no framework, and of use without its script.
+//! A report as one HTML page: without network, fonts and frameworks. It is complete without its script.
 //!
-//! All names and messages are a tenant's. The template escapes each of them; the page's policy runs no script and no style
-//! but its own, by their digests.
+//! All names and messages are a tenant's. The template escapes each of them. The page's policy allows only its own
+//! script and style, by their digests.
 
 use std::fmt::Write as _;
 
@@ -16,18 +16,18 @@ use crate::{judge::page_of, report::one_line};
 
 const STYLE: &str = include_str!("../../templates/report.css");
 const SCRIPT: &str = include_str!("../../templates/report.js");
-/// SHA-256 of [`STYLE`] and [`SCRIPT`], as a Content-Security-Policy names it. A test says what they are.
+/// SHA-256 of [`STYLE`] and [`SCRIPT`] in the notation of a Content-Security-Policy. A test prints them.
 const STYLE_DIGEST: &str = "sha256-UgFTz11A3ts2eu8A37n/d/qe373T7Wz06FttZQinxuQ=";
 /// See [`STYLE_DIGEST`].
 const SCRIPT_DIGEST: &str = "sha256-LAi3hfiPwmDvC0O9sJk/HlAgmQRQ31wpThnx58feTDk=";
 
-/// Up to so many namespaces, what to change in them is unfolded.
+/// Up to this number of namespaces, their changes are unfolded.
 const UNFOLDED: usize = 12;
-/// How wide a bar is, in the units of its picture.
+/// Width of a bar, in the units of its picture.
 const WIDTH: usize = 1000;
-/// How wide a column of the trend is at most, with the gap behind it.
+/// Maximum width of a column of the trend, with the gap after it.
 const WIDEST: usize = 80;
-/// How high the trend is, in the same.
+/// Height of the trend, in the same units.
 const HEIGHT: usize = 100;
 
 #[derive(Template)]
@@ -83,7 +83,7 @@ struct ProfileRow {
 
 struct CheckRow {
     check: String,
-    /// Where its page is.
+    /// The address of its page.
     page: Option<String>,
     title: String,
     workloads: String,
@@ -141,10 +141,10 @@ struct Chip {
     text: String,
 }
 
-/// What to change in a namespace.
+/// The changes in a namespace.
 struct Changes {
     id: usize,
-    /// As it is, and as it is shown.
+    /// The original name, and the shown one.
     namespace: String,
     name: String,
     count: String,
@@ -156,7 +156,7 @@ struct Change {
     workload: String,
     denied: bool,
     violations: Vec<ViolationRow>,
-    /// What comes of the change, or why there is none.
+    /// The effect of the change, or the reason why there is none.
     with: String,
     lines: Vec<Line>,
 }
@@ -191,7 +191,7 @@ pub(super) fn html(report: &Report) -> Result<String, askama::Error> {
     if !report.trend.is_empty() {
         sections.push(("trend", "Trend"));
     }
-    sections.extend([("checks", "Checks"), ("namespaces", "Namespaces"), ("changes", "What to change")]);
+    sections.extend([("checks", "Checks"), ("namespaces", "Namespaces"), ("changes", "Changes")]);
     if !not_judged.is_empty() || !not_selected.is_empty() {
         sections.push(("outside", "Not covered"));
     }
@@ -222,7 +222,7 @@ pub(super) fn html(report: &Report) -> Result<String, askama::Error> {
     page.render()
 }
 
-/// In the order in which one wants to hear of them.
+/// In the order of urgency.
 fn best_first() -> impl Iterator<Item = Readiness> {
     Readiness::ALL.into_iter().rev()
 }
@@ -244,14 +244,14 @@ fn counted(count: usize, what: &str) -> String {
     format!("{} {what}{}", number(count), if count == 1 { "" } else { "s" })
 }
 
-/// `2026-11-25T08:00:00Z` without what nobody reads.
+/// `2026-11-25T08:00:00Z` in a shorter form.
 fn time(of: &str) -> String {
     let minutes = of.get(..16).filter(|_| of.ends_with('Z') && of.is_ascii());
     minutes.map_or_else(|| one_line(of), |minutes| format!("{} UTC", minutes.replace('T', " ")))
 }
 
 fn shown(one: &NotJudged) -> NotJudged {
-    let workload = if one.workload.is_empty() { "all of it".to_owned() } else { one_line(&one.workload) };
+    let workload = if one.workload.is_empty() { "all workloads".to_owned() } else { one_line(&one.workload) };
     NotJudged { namespace: one_line(&one.namespace), workload, why: one_line(&one.why) }
 }
 
@@ -259,7 +259,7 @@ fn shown(one: &NotJudged) -> NotJudged {
 pub(super) fn lead(summary: &Summary) -> String {
     let Summary { namespaces, ready, nearly, needs_work, not_judged, .. } = summary;
     if *namespaces == 0 {
-        return "No profile selects a namespace, so nothing was judged.".to_owned();
+        return "No profile selects a namespace, so no object was evaluated.".to_owned();
     }
     let verb = |count: usize, one: &'static str, many: &'static str| if count == 1 { one } else { many };
     let mut text = if ready == namespaces {
@@ -275,13 +275,13 @@ pub(super) fn lead(summary: &Summary) -> String {
     };
     if *nearly > 0 {
         let comply = verb(*nearly, "complies", "comply");
-        let _ = write!(text, " {} {comply} with changes that are known and listed below.", number(*nearly));
+        let _ = write!(text, " {} {comply} after the changes listed below.", number(*nearly));
     }
     if *needs_work > 0 {
         let _ = write!(text, " {} {} work.", number(*needs_work), verb(*needs_work, "needs", "need"));
     }
     if *not_judged > 0 {
-        let _ = write!(text, " {} could not be judged as a whole.", number(*not_judged));
+        let _ = write!(text, " {} could not be fully evaluated.", number(*not_judged));
     }
     text
 }
@@ -309,28 +309,28 @@ fn facts(summary: &Summary) -> Vec<Figure> {
     vec![
         Figure {
             word: "inDeny",
-            title: "In Deny now",
+            title: "Currently in Deny",
             count: number(*in_deny),
-            meaning: format!("of {} that a profile selects", counted(*namespaces, "namespace")),
+            meaning: format!("of {} selected by a profile", counted(*namespaces, "namespace")),
         },
         Figure {
             word: "violating",
             title: "Workloads that violate a profile",
             count: number(*violating),
-            meaning: format!("of {}, judged by {objects}", counted(*workloads, "workload")),
+            meaning: format!("of {}, from {objects}", counted(*workloads, "workload")),
         },
         Figure {
             word: "withChange",
             title: "With a known change",
             count: number(*with_change),
-            meaning: "of these; each change was tried, and with it the workload complies".to_owned(),
+            meaning: "of these; each change was tested, and the workload complies with it".to_owned(),
         },
     ]
 }
 
 fn profiles(report: &Report) -> Vec<ProfileRow> {
     let row = |one: &OfProfile| ProfileRow {
-        name: one_line(&one.name),
+        name: one_line(&one.own_stage().map_or_else(|| one.name.clone(), |own| format!("{}: {own}", one.name))),
         counts: [one.namespaces, one.deny, one.warn, one.audit, one.violating].map(number),
     };
     report.profiles.iter().map(row).collect()
@@ -365,7 +365,7 @@ fn groups(report: &Report, changes: &[Changes]) -> Vec<Group> {
 }
 
 fn row(one: &OfNamespace, report: &Report, changes: &[Changes]) -> NamespaceRow {
-    // One profile need not be named in each row.
+    // If there is only one profile, its name is omitted.
     let chip = |(profile, stage): (&String, &Stage)| Chip {
         class: stage.into(),
         text: if report.profiles.len() == 1 { stage.to_string() } else { format!("{}: {stage}", one_line(profile)) },
@@ -375,7 +375,7 @@ fn row(one: &OfNamespace, report: &Report, changes: &[Changes]) -> NamespaceRow 
     what.extend(one.checks.iter().map(|(check, count)| format!("{} {}", one_line(check), number(*count))));
     let unjudged = report.not_judged.iter().filter(|other| other.namespace == one.name).count();
     if unjudged > 0 {
-        what.push(format!("{} not judged", number(unjudged)));
+        what.push(format!("{} not evaluated", number(unjudged)));
     }
     NamespaceRow {
         link: changes.binary_search_by(|other| other.namespace.cmp(&one.name)).ok(),
@@ -434,16 +434,16 @@ fn change(of: &OfWorkload) -> Change {
     }
 }
 
-/// What comes of the change of a workload, or why there is none.
+/// The effect of the change of a workload, or the reason why there is none.
 pub(super) fn outcome(of: &OfWorkload) -> String {
     let left = |checks: &[String]| one_line(&checks.join(", "));
     let text = match &of.change {
         Some(change) if change.complies => "With this change it complies:".to_owned(),
         Some(change) => format!(
-            "This change helps, and {} is left: only its owner knows what would do instead. The change:",
+            "This change fixes a part. No compliant value is known for {}; its owner must decide. The change:",
             left(&change.without_known_value)
         ),
-        None if of.note.is_empty() => "No change is known: only its owner knows what would do instead.".to_owned(),
+        None if of.note.is_empty() => "No change is known that fixes it; its owner must decide.".to_owned(),
         None => String::new(),
     };
     let between = if text.is_empty() || of.note.is_empty() { "" } else { " " };
@@ -476,22 +476,19 @@ fn trend(points: &[Point], since: &Since) -> Trend {
     });
     let same = points.windows(2).all(|pair| pair[0].profiles == pair[1].profiles);
     let mut lead = format!(
-        "Since {}: {} fixed or gone, {} new.",
+        "Since {}: {} fixed or deleted, {} new.",
         time(&since.time),
         counted(since.gone.len(), "violating workload"),
         number(since.new.len()),
     );
     if !same {
-        lead.push_str(" The reports were not all judged by the same profiles.");
+        lead.push_str(" The reports were not all generated with the same profiles.");
     }
     let list = |title: &str, names: &[String]| NameList {
         title: title.to_owned(),
         names: names.iter().map(|name| one_line(name)).collect(),
     };
-    let lists = [
-        list("New violating workloads", &since.new),
-        list("Workloads that violate no profile any more, or are gone", &since.gone),
-    ];
+    let lists = [list("New violating workloads", &since.new), list("Fixed or deleted workloads", &since.gone)];
     Trend {
         lead,
         columns,

@@ -1,4 +1,4 @@
-//! Changes of profiles that admit many workloads: no owner of a workload is to blame for what one line of a profile causes.
+//! Profile changes that admit many workloads: their owners cannot fix a violation that one line of a profile causes.
 
 use std::collections::BTreeSet;
 
@@ -14,12 +14,12 @@ use crate::{
     report::one_line,
 };
 
-/// How many suggestions a report has at most: `palisade suggest` has all.
+/// The maximum number of suggestions in a report: `palisade suggest` has all.
 const MOST: usize = 3;
-/// How many workloads are many.
+/// The minimum number of workloads of a suggestion.
 const MANY: usize = 3;
 
-/// The suggestions that concern several namespaces and have no caution.
+/// The suggestions for several namespaces without a caution.
 pub(super) fn of(judged: &Judged, now: Timestamp) -> Vec<OfSuggestion> {
     let Judged { accepted, tenants, version, judge, all, .. } = judged;
     // The owner of a part of a cluster does not change profiles.

@@ -1,4 +1,4 @@
-//! Earlier reports: how the figures have changed.
+//! Earlier reports, for the trend of the figures.
 
 use std::collections::BTreeSet;
 
@@ -16,24 +16,24 @@ pub(super) fn read(paths: &[String]) -> Result<Vec<Report>, Failure> {
     for source in files::sources(paths)? {
         let name = source.name();
         let wrong = |what: &str| {
-            could_not_run(format!("{name}: {what}; --earlier takes what palisade report -o json has written"))
+            could_not_run(format!("{name}: {what}; --earlier requires a file from palisade report -o json"))
         };
         let report: Report = serde_json::from_str(source.text()).map_err(|error| wrong(&error.to_string()))?;
         if (report.api_version.as_str(), report.kind.as_str()) != (API_VERSION, KIND) {
-            return Err(wrong(&format!("not a {KIND} of {API_VERSION}")));
+            return Err(wrong(&format!("must be a {KIND} of {API_VERSION}")));
         }
         if report.time.parse::<Timestamp>().is_err() {
-            return Err(wrong("its time is no time"));
+            return Err(wrong("invalid timestamp"));
         }
         if !is_sound(&report.summary) {
-            return Err(wrong("its figures do not add up"));
+            return Err(wrong("inconsistent figures"));
         }
         reports.push(report);
     }
     Ok(reports)
 }
 
-/// Whether its namespaces are as many as they are when they are added up, and not more than a cluster could have.
+/// Whether its numbers of namespaces are consistent with their sum, and not larger than in any cluster.
 fn is_sound(summary: &Summary) -> bool {
     let all = Readiness::ALL.map(|one| u64::try_from(summary.count(one)).unwrap_or(u64::MAX));
     let sum = all.into_iter().try_fold(0_u64, u64::checked_add);
@@ -61,7 +61,7 @@ fn names(report: &Report) -> BTreeSet<String> {
 pub(super) fn add(report: &mut Report, mut earlier: Vec<Report>) -> Result<(), Failure> {
     if let Some(later) = earlier.iter().find(|one| time(one) >= time(report)) {
         return Err(could_not_run(format!(
-            "a report of {} is not earlier than this one, of {}",
+            "--earlier: the report of {} must be earlier than this one, of {}",
             later.time, report.time
         )));
     }

@@ -23,34 +23,34 @@ pub struct RenderArgs {
     /// YAML or JSON file with one or more profiles, or a directory of such files; - is standard input.
     #[arg(value_name = "PROFILE")]
     pub profile: String,
-    /// YAML or JSON file with Namespaces, as kubectl get namespaces -o yaml prints them; - is standard input. For each one
-    /// that the profile selects, its parameters are printed too.
+    /// YAML or JSON file with Namespaces, such as the output of kubectl get namespaces -o yaml; - is standard input.
+    /// The parameters of each namespace that the profile selects are printed, too.
     #[arg(long, value_name = "FILE")]
     pub namespaces: Option<String>,
-    /// Print instead the Pods in this file or directory as the profiles mutate them, with the differences as comments; - is standard
-    /// input. A pod is in the namespace that it names, or else in the only one of --namespaces. Without --namespaces
-    /// all profiles select it, with made-up values for their parameters.
+    /// Print the mutated Pods of this file or directory instead, with the changes as comments; - is standard input. A
+    /// pod is in its own namespace, otherwise in the only namespace of --namespaces. Without --namespaces, all profiles
+    /// select it, with sample values of parameters.
     #[arg(long, value_name = "FILE|DIR")]
     pub pod: Option<String>,
-    /// Print the policies and bindings as an API server reads them from a directory of its own (staticManifestsDir), from
-    /// Kubernetes 1.36 on. They are in force without a controller, and nobody can change them through the API. The
-    /// profile may have neither parameters nor exceptions.
+    /// Print policies and bindings as static manifests, which an API server reads from a separate directory
+    /// (staticManifestsDir). Requires Kubernetes 1.36. They are active without a controller, and cannot be changed
+    /// through the API. The profile must have neither parameters nor exceptions.
     #[arg(long = "static", conflicts_with_all = ["namespaces", "pod"])]
     pub fixed: bool,
     #[arg(long, value_name = "VERSION", default_value_t = Minor::DEFAULT, help = kube_version_help())]
     pub kube_version: Minor,
-    /// The output format.
+    /// Output format.
     #[arg(short, long, value_name = "FORMAT", default_value = "yaml")]
     pub output: RenderFormat,
 }
 
-/// How what a profile becomes is printed.
+/// The format of generated objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum RenderFormat {
     /// Documents separated by ---.
     Yaml,
-    /// One List, which kubectl and jq both read.
+    /// One List, for kubectl and jq.
     Json,
-    /// With --pod: the difference only, as kubectl diff shows it.
+    /// With --pod: only the changes, like kubectl diff.
     Diff,
 }

@@ -1,4 +1,4 @@
-//! `palisade render --static`: policies as an API server reads them from files beside it.
+//! `palisade render --static`: policies as static manifests of an API server.
 
 use std::sync::Arc;
 
@@ -13,18 +13,17 @@ use crate::{
     report::{self, Failure, Problem, Source},
 };
 
-/// The end of the names of all objects that an API server reads from files (`StaticConfigSuffix` in apiserver
-/// `pkg/admission/plugin/manifest/validation.go`). Nobody can create such a name through the API.
+/// The suffix of the names of all objects that an API server reads from files (`StaticConfigSuffix` in apiserver
+/// `pkg/admission/plugin/manifest/validation.go`). No such name can be created through the API.
 const SUFFIX: &str = ".static.k8s.io";
-/// The first minor that reads files.
+/// The first minor version that reads files.
 const SINCE: Minor = Minor::V1_36;
 
 /// The policies and bindings of all profiles.
 pub fn objects(sources: &[Arc<Source>], accepted: &[Accepted], version: Minor) -> Result<Vec<Json>, Failure> {
     if version < SINCE {
-        let message = format!("Kubernetes {version} reads no policies from files");
-        let help =
-            format!("--static is for Kubernetes {SINCE} and newer; without it, apply the objects through the API");
+        let message = format!("--static requires Kubernetes {SINCE} or newer, not {version}");
+        let help = "remove --static and apply the objects through the API";
         return Err(Failure::CouldNotRun(vec![Problem::new(message).help(help)]));
     }
     let problems = reading(sources, accepted)?;
@@ -35,8 +34,9 @@ pub fn objects(sources: &[Arc<Source>], accepted: &[Accepted], version: Minor) -
     for one in accepted {
         if one.checked.mutation.is_some() {
             report::note(&format!(
-                "note: profile {}: what it defaults in pods is not printed: API servers read policies that change something \
-                 from another directory; pods are judged as they are",
+                "note: profile {}: its defaults for pods are not printed, because API servers read mutating policies \
+                 from another \
+                 directory; pods are evaluated without them",
                 one.checked.profile
             ));
         }
@@ -47,10 +47,9 @@ pub fn objects(sources: &[Arc<Source>], accepted: &[Accepted], version: Minor) -
     Ok(objects)
 }
 
-/// What in the profiles makes their policies read parameters, which are objects in the API.
+/// The settings of profiles that make their policies read parameters, which are objects in the API.
 fn reading(sources: &[Arc<Source>], accepted: &[Accepted]) -> Result<Vec<Problem>, Failure> {
-    let objects = sources.iter().map(input::objects).collect::<Result<Vec<_>, _>>();
-    let objects = objects.map_err(|problem| Failure::Wrong(vec![problem]))?;
+    let objects = sources.iter().map(input::objects).collect::<Result<Vec<_>, _>>()?;
     let mut problems = Vec::new();
     for Accepted { profile, checked } in accepted {
         let spec = &profile.spec;
@@ -58,19 +57,20 @@ fn reading(sources: &[Arc<Source>], accepted: &[Accepted]) -> Result<Vec<Problem
             (
                 "spec.parameters",
                 !spec.parameters.is_empty(),
-                "write a value in place of each $name, in a profile for each",
+                "replace each $name by a value, in a separate profile for each value",
             ),
             (
                 "spec.exceptions",
                 !spec.exceptions.is_empty(),
-                "name the namespaces in spec.excludeNamespaces, or remove it",
+                "list the namespaces in spec.excludeNamespaces, or remove the exception",
             ),
         ];
         for (path, _, help) in read.into_iter().filter(|(_, written, _)| *written) {
             let name = &checked.profile;
             let message = format!(
-                "{path}: profile {name:?} has some, by which its policies read ToolSecurityParams from the API; those that \
-                 an API server reads from a file read nothing"
+                "{path}: must be empty in profile {name:?}: it requires ToolSecurityParams from the API, and static \
+                 manifests \
+                 cannot read them"
             );
             let is_it = |object: &&input::Object<'_>| {
                 let named = |json: &Json| json["metadata"]["name"].as_str() == Some(name);
@@ -80,13 +80,13 @@ fn reading(sources: &[Arc<Source>], accepted: &[Accepted]) -> Result<Vec<Problem
                 Some(object) => object.problem(path, message),
                 None => Problem::new(message),
             };
-            problems.push(problem.help(format!("{help}; or let the controller put the profile in force")));
+            problems.push(problem.help(format!("{help}; or apply the profile through the controller")));
         }
     }
     Ok(problems)
 }
 
-/// A policy and its bindings under names for files. No owner: it is an object of the API, and the file is not.
+/// A policy and its bindings under names for files. They have no owner: the owner is an object of the API.
 fn of_pair(pair: &Pair) -> Result<Vec<Json>, serde_json::Error> {
     let mut pair = pair.clone();
     let Pair { policy, binding, updates, staged } = &mut pair;

@@ -1,4 +1,4 @@
-//! `palisade render`: prints what the controller would apply.
+//! `palisade render`: prints the objects that the controller applies.
 
 mod args;
 mod fixed;
@@ -12,7 +12,7 @@ pub use args::RenderArgs;
 use args::RenderFormat;
 
 use crate::{
-    files, input, namespaces,
+    files, namespaces,
     output::{self, could_not_print, yaml},
     profiles,
     report::{self, Failure, Problem},
@@ -28,7 +28,7 @@ pub fn run(args: &RenderArgs) -> Result<(), Failure> {
     let sources = files::sources(std::slice::from_ref(&args.profile))?;
     let accepted = profiles::all(&sources)?;
     let namespaces = match &args.namespaces {
-        Some(path) => namespaces::read(&input::read(path)?)?,
+        Some(path) => namespaces::read(&files::read(path)?)?,
         None => Vec::new(),
     };
     profiles::warn(&accepted);
@@ -43,18 +43,19 @@ pub fn run(args: &RenderArgs) -> Result<(), Failure> {
     let objects = objects.map_err(|error| could_not_print(&error))?;
     for one in &accepted {
         let needs = match profiles::changed_by(one, args.kube_version) {
-            Some((_, ChangedBy::Webhook)) => "needs the webhook",
-            Some((_, ChangedBy::Nobody)) => "needs an API server that serves MutatingAdmissionPolicy",
+            Some((_, ChangedBy::Webhook)) => "require the webhook",
+            Some((_, ChangedBy::Nobody)) => "require an API server with MutatingAdmissionPolicy",
             _ => continue,
         };
-        report::note(&format!("note: what profile {} defaults in pods {needs}", one.checked.profile));
+        report::note(&format!("note: the defaults for pods in profile {} {needs}", one.checked.profile));
     }
     for one in &accepted {
         for pair in one.checked.bundle.pairs().map(|(_, pair)| pair).filter(|pair| !pair.has_fast_path()) {
             let name = pair.policy.metadata.name.as_deref().unwrap_or_default();
             report::note(&format!(
-                "note: policy {name} judges every request in full: no condition was found that holds only where nothing is \
-                 violated and that stays within the API server's budget"
+                "note: policy {name} evaluates every request in full: no fast-path match condition fits into the API \
+                 server's \
+                 budget"
             ));
         }
     }
@@ -66,7 +67,7 @@ fn print(objects: &[Json], format: RenderFormat) -> Result<(), Failure> {
         RenderFormat::Yaml => yaml(objects).map_err(|error| could_not_print(&error))?,
         RenderFormat::Json => format!("{:#}\n", json!({"apiVersion": "v1", "kind": "List", "items": objects})),
         RenderFormat::Diff => {
-            return Err(Failure::CouldNotRun(vec![Problem::new("-o diff is for what pods become: give --pod FILE")]));
+            return Err(Failure::CouldNotRun(vec![Problem::new("-o diff requires --pod FILE")]));
         }
     };
     output::print(&text)

@@ -1,4 +1,4 @@
-//! `palisade render --pod`: how profiles mutate the pods in a file.
+//! `palisade render --pod`: shows how profiles mutate the pods in a file.
 
 use palisade_compiler::ChangedBy;
 use palisade_mutation::{MutationRequest, Plan};
@@ -17,7 +17,7 @@ use crate::{
 /// Prints the mutated pods of `palisade render --pod`.
 pub fn print(path: &str, args: &RenderArgs, accepted: &[Accepted], namespaces: &[Tenant]) -> Result<(), Failure> {
     let (mut mutated, mut diffs) = (Vec::new(), Vec::new());
-    for pod in pods::read(path)? {
+    for pod in pods::read(&[path.to_owned()])? {
         let after = mutate(&pod, args, accepted, namespaces)?;
         diffs.push(diff::unified(&pod, &after, diff::CONTEXT)?);
         mutated.push(after);
@@ -45,11 +45,11 @@ fn mutate(pod: &Json, args: &RenderArgs, accepted: &[Accepted], namespaces: &[Te
         _ if args.namespaces.is_none() => None,
         (Some(wanted), _) => match namespaces.iter().find(|one| one.name == wanted) {
             Some(found) => Some(found),
-            None => return Err(failed(format!("namespace {wanted:?} of a pod is not among --namespaces"))),
+            None => return Err(failed(format!("namespace {wanted:?} of a pod must be in --namespaces"))),
         },
         (None, [one]) => Some(one),
         (None, _) => {
-            let message = format!("a pod names no namespace, and --namespaces has {}", namespaces.len());
+            let message = format!("a pod has no namespace, and --namespaces has {}", namespaces.len());
             return Err(failed(message));
         }
     };

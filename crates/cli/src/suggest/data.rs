@@ -1,4 +1,4 @@
-//! What is suggested, as `-o json` writes it.
+//! The suggestions in the form of `-o json`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,17 +12,17 @@ use crate::{
     report::one_line,
 };
 
-/// What it is of.
+/// The subject.
 pub(super) struct About {
-    /// The time that was judged by.
+    /// The time of the evaluation.
     pub time: String,
     /// The version of the API server.
     pub server: String,
-    /// The namespaces of objects that are not known.
+    /// The namespaces of objects that are unknown.
     pub unknown: BTreeSet<String>,
 }
 
-/// All that is suggested.
+/// All suggestions.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Suggested {
@@ -30,23 +30,23 @@ pub(super) struct Suggested {
     kind: &'static str,
     time: String,
     server: String,
-    /// How many pods and workloads were judged.
+    /// The number of evaluated pods and workloads.
     pub objects: usize,
-    /// How many workloads violate a profile, in how many namespaces.
+    /// The number of workloads that violate a profile, and of their namespaces.
     pub violating: Count,
-    /// Those that all suggestions admit.
+    /// The workloads that all suggestions together admit.
     pub admitted: Count,
-    /// The most helpful first; each with those before it.
+    /// The most helpful first; each in addition to those before it.
     pub suggestions: Vec<Suggestion>,
-    /// For each profile, the merge patch (RFC 7386) with all suggestions that have no caution and
-    /// are for several namespaces.
+    /// For each profile, the merge patch (RFC 7386) with all suggestions that have no caution and help several
+    /// namespaces.
     pub patches: BTreeMap<String, Json>,
-    /// How many workloads further suggestions would admit.
+    /// The number of workloads that further suggestions would admit.
     #[serde(skip_serializing_if = "is_zero")]
     pub more: usize,
     /// Workloads that no suggestion admits.
     pub left: Vec<OfWorkload>,
-    /// What could not be judged.
+    /// Objects that could not be evaluated.
     pub not_judged: Vec<NotJudged>,
 }
 
@@ -74,16 +74,16 @@ impl Count {
     }
 }
 
-/// Changes to make at once.
+/// Changes to make together.
 #[derive(Serialize)]
 pub(super) struct Suggestion {
     pub changes: Vec<Shown>,
     #[serde(flatten)]
     pub count: Count,
-    /// The namespace, if it is the only one of several that needs the changes.
+    /// The namespace, if only one of several namespaces needs the changes.
     #[serde(rename = "onlyNamespace", skip_serializing_if = "Option::is_none")]
     pub only: Option<String>,
-    /// The workloads that it admits besides those of the suggestions before it.
+    /// The workloads that it admits in addition to the suggestions before it.
     pub admits: Vec<Place>,
 }
 
@@ -108,13 +108,13 @@ impl Place {
     }
 }
 
-/// A workload that needs its owner.
+/// A workload that needs a change by its owner.
 #[derive(Serialize)]
 pub(super) struct OfWorkload {
     #[serde(flatten)]
     pub place: Place,
     pub violations: Vec<OfViolation>,
-    /// Why nothing is proposed, by check.
+    /// The reasons why no change is proposed, by check.
     pub why: Vec<String>,
 }
 
@@ -126,7 +126,7 @@ pub(super) struct OfViolation {
     pub message: String,
 }
 
-/// What could not be judged.
+/// An object that could not be evaluated.
 #[derive(Serialize)]
 pub(super) struct NotJudged {
     #[serde(flatten)]
@@ -135,14 +135,14 @@ pub(super) struct NotJudged {
 }
 
 impl Suggested {
-    /// Of what was found.
+    /// From the results.
     pub fn new(about: About, found: &Found, suggestions: &Suggestions, accepted: &[Accepted]) -> Self {
         let plain = by_profile(suggestions.steps.iter().filter(|step| !step.is_careful()));
         let patches = changed(accepted, &plain).into_iter();
         let patches = patches.map(|(one, after)| (one.checked.profile.clone(), merge_patch(&one.profile, &after)));
         let unknown = about.unknown.iter().map(|namespace| NotJudged {
             place: Place { namespace: one_line(namespace), workload: String::new() },
-            why: "its labels are not known: its Namespace is not among the files".to_owned(),
+            why: "its labels are unknown, because its Namespace is not in the files".to_owned(),
         });
         let not_judged =
             found.not_judged.iter().map(|(place, why)| NotJudged { place: Place::of(place), why: why.clone() });

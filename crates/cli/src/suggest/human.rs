@@ -1,25 +1,25 @@
-//! Suggestions for people.
+//! Suggestions as text.
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
 use super::data::{Count, NotJudged, OfWorkload, Suggested, Suggestion};
 use crate::report::one_line;
 
-/// How many workloads of a namespace are named that have the same reason.
+/// The maximum number of listed workloads of a namespace with the same reason.
 const MOST_NAMES: usize = 3;
 
-/// The text; names at most `top` workloads for each suggestion.
+/// The text. It lists at most `top` workloads for each suggestion.
 pub(super) fn text(all: &Suggested, top: usize) -> String {
     let mut out = String::new();
     let Suggested { objects, violating, admitted, .. } = all;
     if violating.workloads == 0 && all.not_judged.is_empty() {
-        let _ = writeln!(out, "Nothing to suggest: none of {} violates a profile.", counted(*objects, "object"));
+        let _ = writeln!(out, "No suggestions: none of {} violates a profile.", counted(*objects, "object"));
     } else if violating.workloads == 0 {
-        let _ = writeln!(out, "Nothing to suggest. Not all objects were judged, or tried with changes:");
+        let _ = writeln!(out, "No suggestions. Some objects were not evaluated, or not tried with changes:");
     } else if all.suggestions.is_empty() {
         let _ = writeln!(
             out,
-            "Nothing to suggest: {} in {} {} a profile, and no change of a profile is proposed for them.",
+            "No suggestions: {} in {} {} a profile, and no profile change is proposed for them.",
             counted(violating.workloads, "workload"),
             counted(violating.namespaces, "namespace"),
             if violating.workloads == 1 { "violates" } else { "violate" },
@@ -38,12 +38,12 @@ pub(super) fn text(all: &Suggested, top: usize) -> String {
         suggestion(&mut out, index, one, top);
     }
     if all.more > 0 {
-        let _ = writeln!(out, "\nFurther changes admit {}: --top shows more.", counted(all.more, "more workload"));
+        let _ = writeln!(out, "\nFurther changes admit {}: list more with --top.", counted(all.more, "more workload"));
     }
     left(&mut out, &all.left, top);
     not_judged(&mut out, &all.not_judged, top);
     if !all.patches.is_empty() {
-        out.push_str("\n-o yaml prints the changed profiles, -o json a merge patch for kubectl patch --type merge.\n");
+        out.push_str("\nPrint the changed profiles with -o yaml, or a merge patch for kubectl patch --type merge with -o json.\n");
     }
     out
 }
@@ -75,7 +75,7 @@ fn suggestion(out: &mut String, index: usize, one: &Suggestion, top: usize) {
     if let Some(namespace) = &one.only {
         let _ = writeln!(
             out,
-            "{indent}Caution: Only namespace {namespace} needs it. An exception there allows less: see exceptions of the profile."
+            "{indent}Caution: Only namespace {namespace} needs it. An exception for this namespace would allow less."
         );
     }
     for place in one.admits.iter().take(top) {
@@ -98,12 +98,12 @@ fn left(out: &mut String, all: &[OfWorkload], top: usize) {
     namespaces.dedup();
     let _ = writeln!(
         out,
-        "\n{} in {} {} an owner: no change of a profile is proposed.",
+        "\n{} in {} {} a change by the owner: no profile change is proposed.",
         counted(all.len(), "workload"),
         counted(namespaces.len(), "namespace"),
         if all.len() == 1 { "needs" } else { "need" },
     );
-    // What is wrong with a namespace is wrong with each of its workloads.
+    // A problem of a namespace is a problem of each of its workloads.
     let mut groups = BTreeMap::<(&str, String), Vec<&str>>::new();
     for one in all {
         groups.entry((&one.place.namespace, reasons(one))).or_default().push(&one.place.workload);
@@ -119,7 +119,7 @@ fn left(out: &mut String, all: &[OfWorkload], top: usize) {
     }
 }
 
-/// What a workload violates, and why nothing is proposed.
+/// The violations of a workload, and the reasons why no change is proposed.
 fn reasons(one: &OfWorkload) -> String {
     let mut out = String::new();
     for why in &one.why {
@@ -137,9 +137,9 @@ fn not_judged(out: &mut String, all: &[NotJudged], top: usize) {
     if all.is_empty() {
         return;
     }
-    let _ = writeln!(out, "\nNot judged:");
+    let _ = writeln!(out, "\nNot evaluated:");
     for one in all.iter().take(top) {
-        let workload = if one.place.workload.is_empty() { "all of it" } else { &one.place.workload };
+        let workload = if one.place.workload.is_empty() { "all workloads" } else { &one.place.workload };
         let _ = writeln!(out, "  {} {workload}: {}", one.place.namespace, one.why);
     }
     more(out, "", all.len(), top);

@@ -1,4 +1,4 @@
-//! `palisade suggest`: the smallest changes of profiles that admit what exists.
+//! `palisade suggest`: the smallest profile changes that admit existing workloads.
 
 mod args;
 mod data;
@@ -34,17 +34,17 @@ pub fn run(args: &SuggestArgs) -> Result<(), Failure> {
         return Err(could_not_run("only one FILE can be standard input"));
     }
     let now = args.time.unwrap_or_else(Timestamp::now);
-    // A profile that is wrong says nothing of the cluster.
+    // An invalid profile is not a finding about the cluster.
     let mut progress = Progress::new();
     let ground = Ground::open(&args.ground, &args.files, &args.profiles, &mut progress).map_err(Failure::fatal)?;
-    let Ground { accepted, tenants, version, objects, .. } = ground;
+    let Ground { accepted, tenants, version, objects, problems, .. } = ground;
     let denying = accepted.iter().map(|one| profiles::in_deny(&one.profile)).collect::<Result<Vec<_>, _>>();
     let judge = Judge::new(&denying.map_err(Failure::CouldNotRun)?, &tenants, version, now)?;
     let known = tenants.iter().map(|one| one.name.clone()).collect();
     let (mut present, mut cases) = (Present::new(&judge, &known), Cases::default());
     objects.each(&mut progress, |page| {
         let current = present.take(page);
-        let verdicts = parallel(threads(), &current, |one| judge.judge(one.workload, &one.object));
+        let verdicts = parallel(threads(), &current, |one| judge.denials(one.workload, &one.object));
         current.iter().zip(verdicts).for_each(|(one, verdict)| cases.add(one, verdict));
     })?;
     let found = cases.end(&present.owners);
@@ -60,7 +60,8 @@ pub fn run(args: &SuggestArgs) -> Result<(), Failure> {
         }
         SuggestFormat::Yaml => yaml(&accepted, &suggestions)?,
     };
-    output::print(&text)
+    output::print(&text)?;
+    args.ground.unjudged.settle(problems)
 }
 
 /// The changes of some steps, by profile.
@@ -85,12 +86,12 @@ fn changed<'a>(
     accepted.iter().filter_map(changed).collect()
 }
 
-/// The changed profiles, with comments that say what was changed.
+/// The changed profiles, with comments about the changes.
 fn yaml(accepted: &[Accepted], suggestions: &Suggestions) -> Result<String, Failure> {
     let changes = by_profile(suggestions.steps.iter().filter(|step| !step.is_careful()));
     let mut text = String::new();
     if changes.is_empty() {
-        text.push_str("# No change is proposed that has no caution and is for several namespaces.\n");
+        text.push_str("# No change without a caution is proposed for several namespaces.\n");
     }
     for (index, (one, profile)) in changed(accepted, &changes).into_iter().enumerate() {
         if index > 0 {
@@ -105,7 +106,7 @@ fn yaml(accepted: &[Accepted], suggestions: &Suggestions) -> Result<String, Fail
     Ok(text)
 }
 
-/// A profile as it is applied: without what an API server adds.
+/// A profile without the fields that an API server adds.
 fn written(profile: &ToolSecurityProfile) -> Json {
     let metadata = json!(profile.metadata);
     let mut kept = Map::new();

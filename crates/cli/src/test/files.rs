@@ -14,7 +14,7 @@ use palisade_manifest::Source;
 use palisade_suite::Files;
 
 use crate::{
-    input,
+    files,
     report::{Failure, Problem},
 };
 
@@ -31,10 +31,10 @@ impl Disk {
     /// Reads a file.
     pub fn source(&self, path: &Path) -> Result<Arc<Source>, Failure> {
         self.read.borrow_mut().insert(path.to_owned());
-        input::read(&path.to_string_lossy())
+        files::read(&path.to_string_lossy())
     }
 
-    /// The modification times of all files that were read, and of the suites that exist now.
+    /// The modification times of all files that were read, and of the current suites.
     pub fn stamps(&self, suites: &[PathBuf]) -> BTreeMap<PathBuf, Option<SystemTime>> {
         let read = self.read.borrow();
         let stamp = |path: &PathBuf| (path.clone(), fs::metadata(path).and_then(|found| found.modified()).ok());
@@ -59,7 +59,7 @@ impl Files for Disk {
     }
 }
 
-/// The path without `.` and, where that is the same, without `..`.
+/// The path without `.`, and without `..` if that is equivalent.
 fn clean(path: &Path) -> PathBuf {
     let mut cleaned = PathBuf::new();
     for component in path.components() {
@@ -74,7 +74,7 @@ fn clean(path: &Path) -> PathBuf {
     cleaned
 }
 
-/// The suites in directories and what is in them, in the order of their names, and the files that are given.
+/// The suites in directories and their subdirectories, sorted by name, and the files in the arguments.
 pub fn discover(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     let mut found = Vec::new();
     let mut seen = BTreeSet::new();
@@ -94,7 +94,7 @@ pub fn discover(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     Ok(found)
 }
 
-/// Does not follow links, and skips hidden files.
+/// Skips links and hidden files.
 fn walk(directory: &Path, depth: usize, found: &mut Vec<PathBuf>) -> std::io::Result<()> {
     for entry in fs::read_dir(directory)? {
         let entry = entry?;

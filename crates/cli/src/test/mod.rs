@@ -23,7 +23,7 @@ use crate::{
 };
 use files::Disk;
 
-/// How often to look whether a file has changed.
+/// The interval of checks for changed files.
 const PAUSE: Duration = Duration::from_millis(300);
 
 /// Runs the command.
@@ -41,14 +41,14 @@ pub fn run(args: &TestArgs) -> Result<(), Failure> {
         }
         let stamps = || disk.stamps(&files::discover(&args.paths).unwrap_or_default());
         let before = stamps();
-        report::note("waiting for changes; Ctrl-C ends this");
+        report::note("waiting for changes; press Ctrl-C to stop");
         while stamps() == before {
             thread::sleep(PAUSE);
         }
     }
 }
 
-/// Writes a first suite for a policy.
+/// Writes an initial suite for a policy.
 fn init(policy: &std::path::Path, args: &TestArgs) -> Result<(), Failure> {
     let source = Disk::default().source(policy)?;
     let file = policy.file_name().unwrap_or_default().to_string_lossy();
@@ -63,7 +63,7 @@ fn init(policy: &std::path::Path, args: &TestArgs) -> Result<(), Failure> {
     output::print(&format!("wrote {}\n", target.to_string_lossy()))
 }
 
-/// The API server to test against.
+/// The API server for the tests.
 fn server(args: &TestArgs) -> Result<Server, Failure> {
     let (minor, plugins) = (args.kube_version, args.plugins.plugins()?);
     Ok(Server { minor, plugins, extension: Some(&Profiles) })
@@ -83,9 +83,10 @@ fn once(args: &TestArgs, disk: &Disk) -> Result<(), Failure> {
     }
     if suites.is_empty() && problems.is_empty() {
         let problem = match &args.filter {
-            Some(text) => Problem::new(format!("no case has {text:?} in its name or that of its suite")),
-            None => Problem::new("there is no suite here")
-                .help("a suite is named palisade-test.yaml or *.test.yaml; palisade test --init POLICY writes one"),
+            Some(text) => Problem::new(format!("--filter: no case or suite has {text:?} in its name")),
+            None => Problem::new("no suite found").help(
+                "a suite must be named palisade-test.yaml or *.test.yaml; create one with palisade test --init POLICY",
+            ),
         };
         problems.push(problem);
     }
@@ -108,8 +109,8 @@ fn load(paths: &[PathBuf], server: &Server, disk: &Disk) -> (Vec<Suite>, Vec<Pro
         let loaded = disk.source(path).and_then(|source| {
             let found = palisade_suite::load(&source, disk, server).map_err(Failure::CouldNotRun)?;
             if found.is_empty() {
-                let problem = Problem::new(format!("{}: there is no suite in this file", source.name()));
-                return Err(Failure::CouldNotRun(vec![problem.help("a suite has kind PolicyTest")]));
+                let problem = Problem::new(format!("{}: no suite in this file", source.name()));
+                return Err(Failure::CouldNotRun(vec![problem.help("a suite must have kind PolicyTest")]));
             }
             Ok(found)
         });
@@ -121,7 +122,7 @@ fn load(paths: &[PathBuf], server: &Server, disk: &Disk) -> (Vec<Suite>, Vec<Pro
     (suites, problems)
 }
 
-/// Runs all cases, and measures coverage and mutants if the arguments say so.
+/// Runs all cases, and measures coverage and mutants if requested.
 fn judge(suites: &[Suite], args: &TestArgs) -> Report {
     let threads = args.jobs.map_or_else(parallel::threads, NonZeroUsize::get);
     let cases: Vec<_> = suites.iter().flat_map(|suite| suite.cases.iter().map(move |case| (suite, case))).collect();
@@ -160,7 +161,7 @@ fn judge(suites: &[Suite], args: &TestArgs) -> Report {
     report
 }
 
-/// Fails if a case failed, or if coverage or mutants do not meet the arguments. The report has the details.
+/// Fails if a case failed, or if coverage or mutants do not meet the requirements. The report has the details.
 fn verdict(report: &Report, args: &TestArgs) -> Result<(), Failure> {
     let mut problems = Vec::new();
     let counts = report.counts();
@@ -171,7 +172,8 @@ fn verdict(report: &Report, args: &TestArgs) -> Result<(), Failure> {
     if let (Some(least), Some(coverage)) = (args.min_coverage, &report.coverage)
         && coverage.percent() < least
     {
-        problems.push(Problem::new(format!("the coverage is {:.1} %, less than {least} %", coverage.percent())));
+        problems
+            .push(Problem::new(format!("the coverage must be at least {least} %, not {:.1} %", coverage.percent())));
     }
     for (what, mutation, counts) in [
         ("mutants", &report.mutation, args.fail_on_survivors.is_some()),
@@ -179,7 +181,7 @@ fn verdict(report: &Report, args: &TestArgs) -> Result<(), Failure> {
     ] {
         let survivors = mutation.as_ref().map_or(0, |mutation| mutation.survivors().count());
         if counts && survivors > 0 {
-            problems.push(Problem::new(format!("{what} that survived: {survivors}")));
+            problems.push(Problem::new(format!("surviving {what}: {survivors}")));
         }
     }
     if failed || !problems.is_empty() { Err(Failure::Wrong(problems)) } else { Ok(()) }

@@ -1,4 +1,4 @@
-//! `palisade why`: what holds in a namespace, and where each part of it comes from.
+//! `palisade why`: shows the active settings of a namespace, with the source of each.
 
 mod tenant;
 
@@ -24,11 +24,12 @@ use crate::{
 const EXAMPLES: &str = "\
 Examples:
   palisade why tool-a
-  palisade why tool-a --pod pod.yaml      # what would happen to this pod there
-  palisade why tool-a --pod pod/encoder   # to one that exists, if it were created now
+  palisade why tool-a --pod pod.yaml      # also explain this pod
+  palisade why tool-a --pod pod/encoder   # also explain an existing pod, as if it were created now
 
-It reads the namespace and the profiles, and what it may of the exceptions and reports there. With the role view in the
-namespace alone, which cannot read profiles, it shows what the parameters and reports there say.
+Reads the namespace and the profiles, and the exceptions and reports of the namespace as far as permitted. With only \
+the role view in the namespace, which cannot read profiles, it shows the content of the parameters and reports \
+there.
 
 Exit codes: 0 shown, 1 the pod is denied, 2 could not run.";
 
@@ -36,14 +37,14 @@ Exit codes: 0 shown, 1 the pod is denied, 2 could not run.";
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct WhyArgs {
-    /// The namespace. By default that of the context.
+    /// Namespace. The default is the namespace of the context.
     #[arg(value_name = "NAMESPACE")]
     pub namespace: Option<String>,
-    /// Also explain a pod: a YAML or JSON file, a directory with one, - for standard input, or pod/NAME for one in the
-    /// namespace.
+    /// Also explain a pod: a YAML or JSON file, a directory with one, - for standard input, or pod/NAME for an existing
+    /// pod in the namespace.
     #[arg(long, value_name = "FILE|DIR|pod/NAME")]
     pub pod: Option<String>,
-    /// The output format.
+    /// Output format.
     #[arg(short, long, value_name = "FORMAT", default_value = "human")]
     pub output: WhyFormat,
     #[command(flatten)]
@@ -53,13 +54,13 @@ pub struct WhyArgs {
 /// The format of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum WhyFormat {
-    /// For people.
+    /// Text.
     Human,
     /// One object.
     Json,
 }
 
-/// What holds in a namespace.
+/// The active settings of a namespace.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Why {
@@ -73,7 +74,7 @@ struct Why {
     pod: Option<Json>,
 }
 
-/// What holds by one profile.
+/// The active settings of one profile.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct OfProfile {
@@ -81,22 +82,22 @@ struct OfProfile {
     /// The condition Ready, and its message.
     ready: String,
     message: String,
-    /// Why what the profile says now cannot be in force; then nothing else is known here.
+    /// The reason why the current profile cannot be active; then all other settings are unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     rejected: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     stage: Option<OfStage>,
-    /// Why every pod violates the profile.
+    /// The reason why every pod violates the profile.
     #[serde(skip_serializing_if = "String::is_empty")]
     problem: String,
     parameters: Vec<OfParameter>,
     exceptions: Vec<String>,
-    /// How far the rollout is, and why it holds the namespace.
+    /// The state of the rollout, and the reason why it holds the namespace.
     #[serde(skip_serializing_if = "Option::is_none")]
     rollout: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     held: Option<String>,
-    /// What the background scan found here.
+    /// The violations that the background scan found.
     #[serde(skip_serializing_if = "Option::is_none")]
     report: Option<ToolSecurityReportSpec>,
 }
@@ -104,10 +105,13 @@ struct OfProfile {
 #[derive(Debug, Serialize)]
 struct OfStage {
     pods: Stage,
-    /// Absent if workloads are not judged.
+    /// Omitted if workloads are not evaluated.
     #[serde(skip_serializing_if = "Option::is_none")]
     workloads: Option<Stage>,
-    /// What says so, and since when and by whom if the API server knows.
+    /// The stages of checks with a separate stage, by id.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    checks: BTreeMap<String, Stage>,
+    /// The source of the value, and the time and user of its last change if the API server recorded them.
     from: String,
 }
 
@@ -118,14 +122,14 @@ struct OfParameter {
     from: Option<String>,
 }
 
-/// What a cluster says, as JSON.
+/// The objects of a cluster, as JSON.
 #[derive(Debug, Default)]
 struct Live {
     namespace: Json,
     profiles: Vec<Json>,
     exceptions: Vec<Json>,
     reports: Vec<Json>,
-    /// The parameters in the namespace; `None` if the profiles say all that they do.
+    /// The parameters in the namespace; `None` if the profiles define all of them.
     params: Option<Vec<Json>>,
     pod: Option<Json>,
 }
@@ -133,9 +137,9 @@ struct Live {
 /// Runs the command.
 pub fn run(args: &WhyArgs) -> Result<(), Failure> {
     let file = args.pod.as_ref().filter(|pod| live_pod(pod).is_none());
-    let of_file = file.map(|path| pods::read(path)).transpose()?.unwrap_or_default();
+    let of_file = file.map(|path| pods::read(&[path.to_owned()])).transpose()?.unwrap_or_default();
     if of_file.len() > 1 {
-        let message = format!("{} has {} pods; give one", file.map_or("", String::as_str), of_file.len());
+        let message = format!("{}: must have one pod, not {}", file.map_or("", String::as_str), of_file.len());
         return Err(could_not_run(message));
     }
     let mut live = args.cluster.ask(async |client| read(&client, args).await)?;
@@ -163,7 +167,7 @@ async fn read(client: &Client, args: &WhyArgs) -> Result<Live, Failure> {
     match (found, profiles) {
         (Ok(found), Err(kube::Error::Api(status))) if status.is_forbidden() => {
             report::note(&format!(
-                "note: this is from the parameters and reports of the namespace alone: {}",
+                "note: only the parameters and reports of the namespace are used: {}",
                 status.message
             ));
             live.namespace = found;
@@ -185,7 +189,7 @@ async fn read(client: &Client, args: &WhyArgs) -> Result<Live, Failure> {
         match items(client, &format!("{own}/namespaces/{namespace}/{resource}"), kind).await {
             Ok(found) => *into = found,
             Err(kube::Error::Api(status)) => {
-                report::note(&format!("note: {resource} are left out: {}", status.message));
+                report::note(&format!("note: {resource} are skipped: {}", status.message));
             }
             Err(error) => return Err(failed(&format!("cannot list {resource}"), &error)),
         }
@@ -212,12 +216,12 @@ async fn items(client: &Client, path: &str, kind: &str) -> Result<Vec<Json>, kub
     Ok(items)
 }
 
-/// What follows from it, and the text about the pod.
+/// The conclusions, and the text about the pod.
 fn answer(live: &Live) -> Result<(Why, Option<String>), Failure> {
     let all: Vec<&Json> = [&live.namespace].into_iter().chain(&live.exceptions).chain(&live.profiles).collect();
     let list = json!({"apiVersion": "v1", "kind": "List", "items": all});
     let source = Arc::new(Source::new("the cluster", list.to_string()));
-    let objects = input::objects(&source).map_err(|problem| Failure::CouldNotRun(vec![problem]))?;
+    let objects = input::objects(&source).map_err(Failure::fatal)?;
     let (tenants, problems) = namespaces::among(&objects);
     let name = live.namespace["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     let Some(tenant) = tenants.into_iter().next() else {
@@ -306,10 +310,11 @@ fn stage(accepted: &Accepted, tenant: &Tenant, namespace: &Json) -> OfStage {
         }
         _ => "the profile".to_owned(),
     };
-    OfStage { pods: stages.pods, workloads: stages.workloads, from }
+    let checks = compiled.enforcement.checks.clone();
+    OfStage { pods: stages.pods, workloads: stages.workloads, checks, from }
 }
 
-/// Who wrote a label or annotation of an object, and when, as its `managedFields` say.
+/// The manager and time of the last change of a label or annotation, from `managedFields`.
 fn written(object: &Json, fields: &str, key: &str) -> String {
     let entries = object["metadata"]["managedFields"].as_array();
     let owns = |entry: &&Json| !entry["fieldsV1"]["f:metadata"][fields][format!("f:{key}")].is_null();
@@ -337,7 +342,7 @@ fn parameters(accepted: &Accepted, tenant: &Tenant, params: &ToolSecurityParamsS
     origins.map(parameter).collect()
 }
 
-/// The exceptions that have an effect.
+/// The exceptions with an effect.
 fn in_force(params: &ToolSecurityParamsSpec) -> impl Iterator<Item = String> + '_ {
     let everywhere = params.exceptions.iter().map(|(check, end)| format!("{check}, everywhere here, until {end}"));
     let workloads = params.workload_exceptions.iter().flat_map(|(workload, checks)| {
@@ -365,7 +370,7 @@ fn exceptions(accepted: &Accepted, tenant: &Tenant, params: &ToolSecurityParamsS
 fn human(why: &Why, pod: Option<&str>) -> String {
     let mut out = format!("namespace {}\n", why.namespace);
     if why.profiles.is_empty() && why.profiles_read {
-        out.push_str("\nno profile selects it: Palisade does not judge its pods\n");
+        out.push_str("\nno profile selects it: Palisade does not evaluate its pods\n");
     }
     for profile in &why.profiles {
         section(&mut out, profile);
@@ -376,7 +381,7 @@ fn human(why: &Why, pod: Option<&str>) -> String {
     if let Some(pod) = pod {
         let _ = write!(out, "\n{pod}");
     }
-    // What a tenant wrote must not move the terminal's cursor.
+    // Text of a tenant must not move the terminal's cursor.
     out.chars().map(|c| if c == '\n' { c } else { harmless(c) }).collect()
 }
 
@@ -392,17 +397,20 @@ fn section(out: &mut String, profile: &OfProfile) {
         _ => line("not ready", &profile.message),
     }
     if let Some(why) = &profile.rejected {
-        line("rejected", &format!("{why}; what is in force is its last good generation (palisade history)"));
+        line("rejected", &format!("{why}; the last accepted generation is active (see palisade history)"));
         return;
     }
-    if let Some(OfStage { pods, workloads, from }) = &profile.stage {
-        // The report of a tenant says nothing about workloads.
+    if let Some(OfStage { pods, workloads, checks, from }) = &profile.stage {
+        // The report in a namespace has no stage of workloads.
         let workloads = match workloads {
             Some(stage) => format!(", workloads {stage}"),
             None if profile.ready == tenant::UNKNOWN => String::new(),
-            None => ", workloads not judged".to_owned(),
+            None => ", workloads not evaluated".to_owned(),
         };
         line("stage", &format!("pods {pods}{workloads} (from {from})"));
+        for (check, stage) in checks {
+            line("", &format!("check {check} {stage} (from the profile)"));
+        }
     }
     if !profile.problem.is_empty() {
         let consequence = profile.stage.as_ref().map_or("violates the profile", |stage| stage.pods.consequence());
@@ -427,7 +435,8 @@ fn section(out: &mut String, profile: &OfProfile) {
         let workloads = if report.workloads == 1 { "workload" } else { "workloads" };
         line("violations", &format!("{} {workloads}, since {since}", report.workloads));
         for one in &report.violations {
-            line("", &format!("{} [{}] {}", one.workload, one.check, one.message));
+            let stage = one.stage.map(|stage| format!(", {stage}")).unwrap_or_default();
+            line("", &format!("{} [{}{stage}] {}", one.workload, one.check, one.message));
         }
     }
 }
@@ -451,7 +460,7 @@ mod tests {
             "tools",
             json!({
                 "namespaceSelector": {"matchLabels": {"tenancy": "tool"}}, "baseline": "Privileged",
-                "enforcement": {"pods": "Audit", "namespaceStages": "ByLabel"},
+                "enforcement": {"pods": "Audit", "namespaceStages": "ByLabel", "checks": {"runAsUser": "Deny"}},
                 "privileges": {"privileged": false},
                 "parameters": [
                     {"name": "uid", "type": "Integer", "sources": [{"namespaceAnnotation": "example.org/uid"}]},
@@ -487,7 +496,7 @@ mod tests {
             })],
             reports: vec![json!({"metadata": {"name": "tools"}, "spec": {
                 "stage": "Warn", "observedTime": "2026-03-01T00:00:00Z", "workloads": 1, "checks": {"privileged": 1},
-                "violations": [{"workload": "Deployment/web", "check": "privileged", "message": "is \u{1b}[2J", "objects": 2}],
+                "violations": [{"workload": "Deployment/web", "check": "privileged", "message": "is \u{1b}[2J", "objects": 2, "stage": "Audit"}],
             }})],
             pod,
         }
@@ -499,12 +508,13 @@ mod tests {
         let text = human(&why, None);
         for line in [
             "  stage       pods Warn, workloads Warn (from label stage.toolsecurity.dev/tools=Warn, by kubectl-label; its labels last changed 2026-02-03T04:05:06Z)",
+            "              check runAsUser Deny (from the profile)",
             "  parameter   uid = 50001 (from annotation example.org/uid)",
             "  parameter   team = \"nobody\" (from the default)",
             "  exception   ToolSecurityException encoder has no effect; AwaitingApproval: ",
             "  held        wait for us",
             "  violations  1 workload, since 2026-03-01T00:00:00Z",
-            "Deployment/web [privileged] is ",
+            "Deployment/web [privileged, Audit] is ",
             "not selected by: other",
         ] {
             assert!(text.contains(line), "{line} is not in\n{text}");
@@ -512,7 +522,8 @@ mod tests {
         assert!(!text.contains('\u{1b}'), "{text:?}");
         let broken = text.split("profile broken").nth(1).expect("a section");
         assert!(
-            broken.contains("$nope is not a declared parameter") && broken.contains("last good generation"),
+            broken.contains("$nope is not a declared parameter")
+                && broken.contains("the last accepted generation is active"),
             "{text}"
         );
     }

@@ -1,6 +1,6 @@
-//! The answer from the parameters and reports of a namespace, for users who may not read profiles.
+//! The answer from the parameters and reports of a namespace, for users without permission to read profiles.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use palisade_api::{ToolSecurityParamsSpec, ToolSecurityReportSpec, names};
 use serde_json::Value as Json;
@@ -14,10 +14,10 @@ pub(super) const UNKNOWN: &str = "Unknown";
 /// Answers from the parameters and reports of the namespace.
 ///
 /// # Errors
-/// There is a pod to judge, which takes the profiles; or an object that cannot be read.
+/// A pod is given, which requires the profiles; or an object cannot be read.
 pub(super) fn answer(live: &Live) -> Result<Why, Failure> {
     if live.pod.is_some() {
-        let problem = "the profiles cannot be read, so the pod cannot be judged here; the API server judges it with: \
+        let problem = "the profiles cannot be read, so the pod cannot be evaluated here; let the API server evaluate it: \
                        kubectl create --dry-run=server -f POD.yaml";
         return Err(could_not_run(problem));
     }
@@ -38,7 +38,7 @@ fn of_profile(live: &Live, params: &[Json], profile: &str) -> Result<OfProfile, 
     let params = params.unwrap_or_default();
     let stage = report.as_ref().map(|report| {
         let from = format!("the report of {}", report.observed_time.0);
-        OfStage { pods: report.stage, workloads: None, from }
+        OfStage { pods: report.stage, workloads: None, checks: BTreeMap::new(), from }
     });
     let parameters = values(&params).into_iter();
     Ok(OfProfile {

@@ -56,7 +56,7 @@ fn check(manifest: &str, arguments: &[&str]) -> Run {
 fn mutated_pod_passes_and_other_kinds_are_counted() {
     let run = check(GOOD, &GIVEN);
     assert_eq!((run.code, run.err.as_str()), (Some(0), ""), "{}", run.out);
-    assert_eq!(run.out, "1 object judged, all pass; 1 other object of kinds that profiles do not judge\n");
+    assert_eq!(run.out, "1 object evaluated, no violations; 1 other object of kinds that profiles do not evaluate\n");
 }
 
 #[test]
@@ -93,9 +93,9 @@ fn what_is_unknown_is_asked_for() {
     let no_uid = check(GOOD, &["check", "--profile", "profile.yaml", "-n", "tool-a", "m.yaml"]);
     assert!(no_uid.code == Some(2) && no_uid.err.contains("--param NAME=VALUE"), "{}", no_uid.err);
     let none = check(GOOD, &["check", "m.yaml", "-n", "tool-a"]);
-    assert!(none.code == Some(2) && none.err.contains("--profile names files"), "{}", none.err);
+    assert!(none.code == Some(2) && none.err.contains("specify files with --profile"), "{}", none.err);
     let wrong = check(GOOD, &[&GIVEN[..], &["--param", "gid=1"]].concat());
-    assert!(wrong.code == Some(2) && wrong.err.contains("no profile has a parameter \"gid\""), "{}", wrong.err);
+    assert!(wrong.code == Some(2) && wrong.err.contains("--param gid: no profile has this parameter"), "{}", wrong.err);
 }
 
 #[test]
@@ -129,4 +129,49 @@ fn profile_that_is_wrong_is_no_violation() {
     let files = directory(&[("m.yaml", GOOD), ("profile.yaml", &PROFILE.replace("users:", "user:"))]);
     let run = run_in(files.path(), &GIVEN, "");
     assert!(run.code == Some(2) && run.err.contains("profile.yaml:8:3"), "{}", run.err);
+}
+
+/// A pod that shares the processes of the node, and violates nothing else.
+const SHARING: &str = "
+apiVersion: v1
+kind: Namespace
+metadata: {name: tool-a, labels: {tenancy: tool}, annotations: {uid: '50001'}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: sharing, namespace: tool-a}
+spec: {hostPID: true, containers: [{name: app, image: nginx}]}
+";
+
+/// A check with a stage of its own, in all commands that judge what exists: by its stage, whatever that of the profile is.
+#[test]
+fn checks_with_a_stage_of_their_own_are_judged_by_it() {
+    let judge = |pods: &str, own: &str, command: &[&str]| {
+        let enforcement =
+            format!("  enforcement: {{pods: {pods}, workloads: {pods}, checks: {{hostNamespaces: {own}}}}}\n");
+        let (namespace, pod) = SHARING.split_once("---").unwrap();
+        let files = directory(&[
+            ("m.yaml", SHARING),
+            ("namespace.yaml", namespace),
+            ("pod.yaml", pod),
+            ("profile.yaml", &format!("{PROFILE}{enforcement}")),
+        ]);
+        run_in(files.path(), &[command, &["--profile", "profile.yaml"]].concat(), "")
+    };
+    let check = ["check", "m.yaml"];
+    let explain = ["explain", "pod.yaml", "--namespaces", "namespace.yaml"];
+    let report = ["report", "m.yaml", "-o", "json"];
+    for (pods, own, denied) in [("Audit", "Deny", true), ("Deny", "Audit", false), ("Deny", "Warn", false)] {
+        let [check, explain, report] = [&check[..], &explain, &report].map(|command| judge(pods, own, command));
+        assert_eq!(check.code, Some(i32::from(denied)), "{}", check.out);
+        assert!(check.out.contains("[hostNamespaces]"), "{}", check.out);
+        assert_eq!(explain.code, Some(i32::from(denied)), "{}", explain.out);
+        let heading = if denied { "denied:\n  [host" } else { "a violation of check hostNamespaces is admitted" };
+        assert!(explain.out.contains(heading), "{}", explain.out);
+        let report: Json = serde_json::from_str(&report.out).unwrap();
+        let (readiness, profile) = (&report["namespaces"][0]["readiness"], &report["profiles"][0]);
+        assert_eq!(*readiness, if denied { json!("nearly") } else { json!("ready") }, "{report}");
+        assert_eq!(profile["checks"], json!({"hostNamespaces": own}));
+        assert_eq!(report["workloads"].get(0).map(|one| &one["denied"]), denied.then_some(&json!(true)), "{report}");
+    }
 }

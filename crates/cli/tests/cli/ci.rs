@@ -278,11 +278,12 @@ fn hooks_run_on_what_is_committed() {
             assert!(hook(repository(GOOD).path(), one, "README.md").is_none(), "{one}");
         }
     }
-    // Who uses the hook may say what is judged.
+    // Who uses the hook may say what is judged. If there is nothing to judge, the hook says so.
     let mut other = hooks[0].clone();
     other["args"] = serde_json::json!(["profiles"]);
     let run = hook(repository(BAD).path(), &other, "profiles/a.yaml").unwrap();
-    assert_eq!(run.code, Some(0), "{}{}", run.out, run.err);
+    assert_eq!(run.code, Some(2), "{}{}", run.out, run.err);
+    assert!(run.err.contains("no object was evaluated"), "{}", run.err);
 }
 
 #[test]

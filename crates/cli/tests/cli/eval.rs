@@ -51,14 +51,14 @@ fn run(files: &[(&str, &str)], arguments: &[&str]) -> Run {
 fn eval_prints_the_denial_a_client_gets() {
     let (four, six) = (deployment(4), deployment(6));
     let files = [("p.yaml", POLICY), ("four.yaml", &*four), ("six.yaml", &*six)];
-    let good = run(&files, &["-f", "p.yaml", "--request", "four.yaml"]);
+    let good = run(&files, &["--policies", "p.yaml", "four.yaml"]);
     assert_eq!(good.code, Some(0), "{}", good.err);
     assert_eq!(
         good.out,
         "four.yaml: CREATE deployments.apps default/web: allowed\n  audit annotation replicas/replicas: 4\n"
     );
-    assert_eq!(good.err, "note: p.yaml: skipped what is of no known kind: 1 Unknown\n");
-    let bad = run(&files, &["-f", "p.yaml", "--request", "six.yaml"]);
+    assert_eq!(good.err, "note: p.yaml: skipped objects of unknown kinds: 1 Unknown\n");
+    let bad = run(&files, &["--policies", "p.yaml", "six.yaml"]);
     assert_eq!(bad.code, Some(1), "{}", bad.err);
     assert_eq!(
         bad.out,
@@ -68,7 +68,7 @@ fn eval_prints_the_denial_a_client_gets() {
          warning: Validation failed for ValidatingAdmissionPolicy 'replicas' with binding 'warning': at most 5\n  \
          audit annotation replicas/replicas: 6\n"
     );
-    let verbose = run(&files, &["-f", "p.yaml", "--request", "four.yaml", "-v"]);
+    let verbose = run(&files, &["--policies", "p.yaml", "four.yaml", "-v"]);
     for line in [
         "  replicas everywhere variables[0].expression = 5 (cost 0)\n",
         "  replicas everywhere validations[0].expression = true (cost 6)\n",
@@ -82,7 +82,7 @@ fn eval_prints_the_denial_a_client_gets() {
 fn json_has_a_fixed_shape() {
     let (four, six) = (deployment(4), deployment(6));
     let files = [("p.yaml", POLICY), ("four.yaml", &*four), ("six.yaml", &*six)];
-    let arguments = ["-f", "p.yaml", "--request", "four.yaml", "six.yaml", "-o", "json", "--user", "a", "--group", "b"];
+    let arguments = ["--policies", "p.yaml", "four.yaml", "six.yaml", "-o", "json", "--user", "a", "--group", "b"];
     let both = run(&files, &arguments);
     assert_eq!(both.code, Some(1), "{}", both.err);
     let answers: Json = serde_json::from_str(&both.out).unwrap();
@@ -116,10 +116,10 @@ fn json_has_a_fixed_shape() {
 fn eval_of_an_update_requires_the_old_object() {
     let (four, six) = (deployment(4), deployment(6));
     let files = [("p.yaml", POLICY), ("four.yaml", &*four), ("six.yaml", &*six)];
-    let update = ["-f", "p.yaml", "--request", "six.yaml", "--operation", "update"];
+    let update = ["--policies", "p.yaml", "six.yaml", "--operation", "update"];
     let without = run(&files, &update);
     assert_eq!(without.code, Some(2));
-    assert!(without.err.contains("there is no old object for the UPDATE of Deployment \"web\""), "{}", without.err);
+    assert!(without.err.contains("the UPDATE of Deployment \"web\" requires the stored object"), "{}", without.err);
     let with = run(&files, &[&update[..], &["--old", "four.yaml"]].concat());
     assert_eq!(with.code, Some(1), "{}", with.err);
     assert!(with.out.starts_with("six.yaml: UPDATE deployments.apps default/web: denied\n"), "{}", with.out);
@@ -130,28 +130,28 @@ fn an_old_object_makes_the_request_an_update() {
     let policy = POLICY.replace("object.spec.replicas <= variables.most", "oldObject.spec.replicas < 6");
     let (four, six, other) = (deployment(4), deployment(6), deployment(5).replace("name: web", "name: other"));
     let files = [("p.yaml", &*policy), ("four.yaml", &*four), ("six.yaml", &*six), ("other.yaml", &*other)];
-    let eval = |arguments: &[&str]| run(&files, &[&["-f", "p.yaml", "--request"], arguments].concat());
+    let eval = |arguments: &[&str]| run(&files, &[&["--policies", "p.yaml"], arguments].concat());
     let updated = eval(&["four.yaml", "--old", "six.yaml"]);
     assert_eq!(updated.code, Some(1), "{}", updated.err);
     assert!(updated.out.starts_with("four.yaml: UPDATE deployments.apps default/web: denied\n"), "{}", updated.out);
     // An old object that does not count would be a mistake without a word.
     let unknown = eval(&["other.yaml", "--old", "six.yaml", "--operation", "DELETE"]);
     assert_eq!(unknown.code, Some(2));
-    assert!(unknown.err.contains("no old object for the DELETE of Deployment \"other\""), "{}", unknown.err);
+    assert!(unknown.err.contains("the DELETE of Deployment \"other\" requires the stored object"), "{}", unknown.err);
     let created = eval(&["four.yaml", "--old", "six.yaml", "--operation", "CREATE"]);
     assert_eq!(created.code, Some(2));
-    assert!(created.err.contains("--operation CREATE has no old object"), "{}", created.err);
+    assert!(created.err.contains("--old must not be used with --operation CREATE"), "{}", created.err);
 }
 
 #[test]
 fn a_policy_without_a_binding_is_reported() {
     let unbound = POLICY.replace("policyName: replicas", "policyName: replicass");
-    let run = run(&[("p.yaml", &*unbound), ("six.yaml", &*deployment(6))], &["-f", "p.yaml", "--request", "six.yaml"]);
+    let run = run(&[("p.yaml", &*unbound), ("six.yaml", &*deployment(6))], &["--policies", "p.yaml", "six.yaml"]);
     assert_eq!(run.code, Some(0), "{}", run.err);
     assert!(
         run.err.contains(
-            "note: ValidatingAdmissionPolicy replicas has no binding in the files, so it is never evaluated: add a \
-             ValidatingAdmissionPolicyBinding\n"
+            "note: ValidatingAdmissionPolicy replicas is never evaluated because the files have no binding for it: add \
+             a ValidatingAdmissionPolicyBinding\n"
         ),
         "{}",
         run.err
@@ -163,22 +163,20 @@ fn a_policy_without_a_binding_is_reported() {
 fn a_request_without_a_matching_policy_is_reported() {
     let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: a, image: b}]}\n";
     let files = [("p.yaml", POLICY), ("pod.yaml", pod), ("four.yaml", &*deployment(4))];
-    let pod = run(&files, &["-f", "p.yaml", "--request", "pod.yaml"]);
+    let pod = run(&files, &["--policies", "p.yaml", "pod.yaml"]);
     assert_eq!(pod.code, Some(0), "{}", pod.err);
     assert!(
         pod.out.starts_with("pod.yaml: CREATE pods default/p: allowed\n  no policy matches this request\n"),
         "{}",
         pod.out
     );
-    let both = run(&files, &["-f", "p.yaml", "--request", "pod.yaml", "four.yaml", "-o", "json"]);
+    let both = run(&files, &["--policies", "p.yaml", "pod.yaml", "four.yaml", "-o", "json"]);
     let answers: Json = serde_json::from_str(&both.out).unwrap();
     let by = |binding| json!({"kind": "ValidatingAdmissionPolicy", "policy": "replicas", "binding": binding});
     assert_eq!(answers[0]["matched"], json!([]));
     assert_eq!(answers[1]["matched"], json!([by("everywhere"), by("warning")]));
-    let off = run(
-        &files,
-        &["-f", "p.yaml", "--request", "four.yaml", "--disable-admission-plugins=ValidatingAdmissionPolicy"],
-    );
+    let off =
+        run(&files, &["--policies", "p.yaml", "four.yaml", "--disable-admission-plugins=ValidatingAdmissionPolicy"]);
     assert!(off.out.ends_with(": allowed\n  no policy matches this request\n"), "{}", off.out);
 }
 
@@ -186,16 +184,16 @@ fn a_request_without_a_matching_policy_is_reported() {
 fn eval_without_files_asks_only_the_api_server() {
     let (good, bad) = (deployment(1), deployment(1).replace("name: a, image: b", "name: A, image: b"));
     let files = [("good.yaml", &*good), ("bad.yaml", &*bad)];
-    let good = run(&files, &["--request", "good.yaml"]);
+    let good = run(&files, &["good.yaml"]);
     assert_eq!(
         (good.code, &*good.out, &*good.err),
         (
             Some(0),
-            "good.yaml: CREATE deployments.apps default/web: allowed\n  no policies: only the API server's own checks\n",
+            "good.yaml: CREATE deployments.apps default/web: allowed\n  no policies: only the API server's own checks apply\n",
             ""
         )
     );
-    let bad = run(&files, &["--request", "bad.yaml"]);
+    let bad = run(&files, &["bad.yaml"]);
     assert_eq!(bad.code, Some(1), "{}", bad.err);
     assert!(bad.out.contains("spec.template.spec.containers[0].name: Invalid value: \"A\""), "{}", bad.out);
 }
@@ -214,22 +212,22 @@ fn directories_are_read_and_kustomizations_skipped() {
     write("requests/four.yaml", &deployment(4));
     write("requests/kustomization.yaml", "kind: Kustomization\napiVersion: kustomize.config.k8s.io/v1beta1\n");
     let eval = |arguments: &[&str]| run_in(directory.path(), &[&["eval"], arguments].concat(), "");
-    let read = eval(&["-f", "policies", "--request", "requests", "six.yaml"]);
+    let read = eval(&["--policies", "policies", "requests", "six.yaml"]);
     assert_eq!(read.code, Some(1), "{}", read.err);
     assert!(read.out.contains("requests/four.yaml: CREATE deployments.apps default/web: allowed"), "{}", read.out);
     assert!(read.out.contains("six.yaml: CREATE deployments.apps default/web: denied"), "{}", read.out);
     assert_eq!(
         read.err,
-        "note: policies: skipped what is of no known kind: 1 Kustomization, 1 Unknown, 1 without kind\n\
-         note: requests/kustomization.yaml: ignored what is not a Kubernetes object: 1 Kustomization\n"
+        "note: policies: skipped objects of unknown kinds: 2 Kustomization, 1 Unknown\n\
+         note: requests/kustomization.yaml: ignored documents that are not a Kubernetes object: 1 Kustomization\n"
     );
     // A request without a kind is no kustomization.
     write("nameless/pod.yaml", "metadata: {name: p}\nspec: {containers: [{name: a, image: b}]}\n");
-    let nameless = eval(&["-f", "policies", "--request", "requests", "nameless"]);
+    let nameless = eval(&["--policies", "policies", "requests", "nameless"]);
     assert_eq!(nameless.code, Some(2), "{}{}", nameless.out, nameless.err);
     assert!(nameless.err.contains("nameless/pod.yaml"), "{}", nameless.err);
     // The old object, too.
-    let updated = eval(&["-f", "policies", "--request", "six.yaml", "--old", "requests"]);
+    let updated = eval(&["--policies", "policies", "six.yaml", "--old", "requests"]);
     assert!(updated.out.starts_with("six.yaml: UPDATE deployments.apps default/web: denied\n"), "{}", updated.out);
 }
 
@@ -254,7 +252,7 @@ fn eval_old_object_keeps_status_and_server_fields() {
         ("six.yaml", &*six),
         ("scale.yaml", scale),
     ];
-    let eval = |arguments: &[&str]| run(&files, &[&["-f", "p.yaml", "--request"], arguments].concat());
+    let eval = |arguments: &[&str]| run(&files, &[&["--policies", "p.yaml"], arguments].concat());
     let denied = eval(&["bound.yaml", "--operation", "DELETE"]);
     assert_eq!(denied.code, Some(1), "{}", denied.err);
     assert!(denied.out.contains("DELETE persistentvolumeclaims default/c: denied"), "{}", denied.out);
@@ -284,7 +282,7 @@ fn eval_accepts_an_admission_review() {
         "resource": {"group": "apps", "version": "v1", "resource": "deployments"},
         "userInfo": {"username": "alice", "groups": ["dev"]},
     }});
-    let run = run(&[("p.yaml", POLICY), ("r.json", &review.to_string())], &["-f", "p.yaml", "--request", "r.json"]);
+    let run = run(&[("p.yaml", POLICY), ("r.json", &review.to_string())], &["--policies", "p.yaml", "r.json"]);
     assert_eq!(run.code, Some(1), "{}", run.err);
     assert!(run.out.starts_with("r.json: CREATE deployments.apps tools/web: denied\n"), "{}", run.out);
 }
@@ -292,7 +290,7 @@ fn eval_accepts_an_admission_review() {
 #[test]
 fn eval_fails_on_a_policy_the_api_server_rejects() {
     let wrong = POLICY.replace("object.spec.replicas <= variables.most", "variables.least");
-    let run = run(&[("p.yaml", &wrong), ("d.yaml", &deployment(1))], &["-f", "p.yaml", "--request", "d.yaml"]);
+    let run = run(&[("p.yaml", &wrong), ("d.yaml", &deployment(1))], &["--policies", "p.yaml", "d.yaml"]);
     assert_eq!((run.code, run.out.as_str()), (Some(2), ""));
     assert!(run.err.contains("undefined field 'least'") && run.err.contains("p.yaml:9"), "{}", run.err);
 }
@@ -302,14 +300,14 @@ fn unknown_authorization_has_no_verdict() {
     let asking =
         POLICY.replace("object.spec.replicas <= variables.most", "authorizer.path('/x').check('get').allowed()");
     let files = [("p.yaml", &*asking), ("d.yaml", &*deployment(1))];
-    let somebody = run(&files, &["-f", "p.yaml", "--request", "d.yaml", "--user", "alice"]);
-    assert_eq!(somebody.code, Some(1));
+    let alice = run(&files, &["--policies", "p.yaml", "d.yaml", "--user", "alice"]);
+    assert_eq!(alice.code, Some(1));
     assert!(
-        somebody.out.contains("no verdict\n  policy 'replicas': it is not known whether \"alice\" may get /x"),
+        alice.out.contains("no verdict\n  policy 'replicas': it is not known whether \"alice\" may get /x"),
         "{}",
-        somebody.out
+        alice.out
     );
-    let master = run(&files, &["-f", "p.yaml", "--request", "d.yaml", "--group", "system:masters"]);
+    let master = run(&files, &["--policies", "p.yaml", "d.yaml", "--group", "system:masters"]);
     assert_eq!(master.code, Some(0), "{}", master.out);
 }
 
@@ -325,11 +323,11 @@ fn verbose_eval_shows_why_a_policy_was_skipped() {
     };
     let (good, bad) = (pod(""), pod("hostNetwork: true, "));
     let files = [("a.yaml", profile), ("ns.yaml", namespace), ("good.yaml", &*good), ("bad.yaml", &*bad)];
-    let ask = |request| run(&files, &["-f", "a.yaml", "ns.yaml", "--request", request, "-n", "tenant", "-v"]);
+    let ask = |request| run(&files, &["--policies", "a.yaml", "--policies", "ns.yaml", request, "-n", "tenant", "-v"]);
     let at = "  palisade-a-pods palisade-a-pods matchConditions[0].expression = ";
     let passed = ask("good.yaml");
     assert!(passed.out.contains(&format!("{at}false (cost ")), "{}", passed.out);
-    assert!(passed.out.contains("): the policy is not evaluated further\n") && !passed.out.contains("validations[0]"));
+    assert!(passed.out.contains("): the policy is skipped\n") && !passed.out.contains("validations[0]"));
     let judged = ask("bad.yaml");
     assert!(
         judged.out.contains(&format!("{at}true (cost ")) && judged.out.contains("validations[0]"),
@@ -345,7 +343,8 @@ fn profiles_are_compiled_for_the_namespaces_given() {
                       ---\napiVersion: v1\nkind: Namespace\nmetadata: {name: elsewhere}\n";
     let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: a, image: b, securityContext: {privileged: true}}]}\n";
     let files = [("profile.yaml", &*profile), ("ns.yaml", namespaces), ("pod.yaml", pod)];
-    let ask = |namespace| run(&files, &["-f", "profile.yaml", "ns.yaml", "--request", "pod.yaml", "-n", namespace]);
+    let ask =
+        |namespace| run(&files, &["--policies", "profile.yaml", "--policies", "ns.yaml", "pod.yaml", "-n", namespace]);
     let denied = ask("tool-a");
     assert_eq!(denied.code, Some(1), "{}", denied.err);
     assert!(denied.out.contains("+    runAsUser: 50001") && denied.out.contains("[privileged]"), "{}", denied.out);
@@ -393,7 +392,7 @@ spec: {containers: [{name: a, image: b, securityContext: {privileged: true}}]}
         let labels = format!("{{tenancy: tool, {label}}}").replace(", }", "}");
         let namespace = format!("apiVersion: v1\nkind: Namespace\nmetadata:\n  name: tool\n  labels: {labels}\n");
         let files = [("profile.yaml", profile), ("namespace.yaml", &*namespace), ("pod.yaml", pod)];
-        let found = run(&files, &["-f", "profile.yaml", "namespace.yaml", "--request", "pod.yaml"]);
+        let found = run(&files, &["--policies", "profile.yaml", "--policies", "namespace.yaml", "pod.yaml"]);
         assert_eq!(found.code, Some(i32::from(denied)), "{label}: {}{}", found.out, found.err);
         assert_eq!(found.out.contains("warning: Validation failed"), warned, "{label}: {}", found.out);
     }

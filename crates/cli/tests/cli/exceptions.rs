@@ -67,8 +67,8 @@ fn every_command_judges_by_what_is_approved() {
             ("suite.yaml", SUITE),
         ]);
         let commands: [&[&str]; 3] = [
-            &["eval", "-f", "profile.yaml", "namespace.yaml", "--request", "pod.yaml"],
-            &["explain", "--pod", "pod.yaml", "--profile", "profile.yaml", "--namespace", "namespace.yaml"],
+            &["eval", "--policies", "profile.yaml", "--policies", "namespace.yaml", "pod.yaml"],
+            &["explain", "pod.yaml", "--profile", "profile.yaml", "--namespaces", "namespace.yaml"],
             &["test", "suite.yaml"],
         ];
         for command in commands {

@@ -47,10 +47,10 @@ spec:
 
 fn explain(pod: &str, more: &[&str]) -> Run {
     let files = directory(&[("pod.yaml", pod), ("profile.yaml", PROFILE), ("namespace.yaml", NAMESPACE)]);
-    run_in(files.path(), &[&["explain", "--pod", "pod.yaml", "--profile", "profile.yaml"], more].concat(), "")
+    run_in(files.path(), &[&["explain", "pod.yaml", "--profile", "profile.yaml"], more].concat(), "")
 }
 
-const HERE: [&str; 2] = ["--namespace", "namespace.yaml"];
+const HERE: [&str; 2] = ["--namespaces", "namespace.yaml"];
 
 #[test]
 fn explain_shows_the_mutations_of_an_admitted_pod() {
@@ -118,23 +118,24 @@ fn explain_reports_violations_without_a_known_fix() {
     let pod = GOOD.replace("}]}", "}], volumes: [{name: v, hostPath: {path: /}}], hostIPC: true}");
     let run = explain(&pod, &HERE);
     assert_eq!(run.code, Some(1));
-    assert!(run.out.contains("with this change, less is:\n  - spec.hostIPC: true\n"), "{}", run.out);
-    assert!(run.out.contains("[restrictedVolumes]: no value is known that would do"), "{}", run.out);
+    assert!(run.out.contains("with this change it has fewer violations:\n  - spec.hostIPC: true\n"), "{}", run.out);
+    assert!(run.out.contains("[restrictedVolumes]: no compliant value is known"), "{}", run.out);
 }
 
 #[test]
 fn explain_without_a_namespace_notes_placeholder_parameters() {
     let run = explain(GOOD, &["-o", "yaml"]);
     assert_eq!(run.code, Some(0), "{}", run.err);
-    assert!(run.err.contains("made-up values (profile tools)"), "{}", run.err);
+    assert!(run.err.contains("sample values (profile tools)"), "{}", run.err);
     assert!(run.out.contains("field: securityContext.runAsUser"), "{}", run.out);
 }
 
 #[test]
 fn explain_without_a_valid_pod_exits_with_code_2() {
-    for (pod, says) in
-        [(NAMESPACE, "no Pod found"), ("apiVersion: v1\nkind: Pod\nspec: {}", "a pod without containers")]
-    {
+    for (pod, says) in [
+        (NAMESPACE, "a Pod is required"),
+        ("apiVersion: v1\nkind: Pod\nspec: {}", "at least one container is required"),
+    ] {
         let run = explain(pod, &HERE);
         assert_eq!(run.code, Some(2), "{}", run.err);
         assert!(run.err.contains(says), "{}", run.err);

@@ -1,7 +1,7 @@
 //! The library of policies: each is free of findings, and its suite is green and complete on each minor.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
     thread,
@@ -119,6 +119,54 @@ fn library_suites_pass_and_cover_everything_on_each_minor() {
         }
         Ok(said)
     });
+}
+
+/// Each row of `ways.md` names a case of the suite, and the answer that this case expects.
+#[test]
+fn library_ways_around_policies_have_cases() {
+    each(|path| {
+        let suite: Json = serde_saphyr::from_str(&text(path, "palisade-test.yaml")).unwrap();
+        let verdicts = verdicts(&suite);
+        let page = text(path, "ways.md");
+        let rows: Vec<_> = page.lines().filter(|line| line.starts_with("| ")).skip(1).collect();
+        if rows.len() < 3 {
+            return Err("ways.md has fewer than three rows".to_owned());
+        }
+        let mut wrong = Vec::new();
+        for row in rows {
+            let cells: Vec<_> = row.trim_matches('|').split(" | ").map(str::trim).collect();
+            let [_, answer, why, case] = cells[..] else {
+                wrong.push(format!("not four cells: {row}"));
+                continue;
+            };
+            let expected = match verdicts.get(case).map(String::as_str) {
+                Some("allow") => "allowed",
+                Some("deny") => "denied",
+                _ => "a case with a verdict",
+            };
+            if answer != expected || why.is_empty() {
+                wrong.push(format!("{case:?} is to be {expected}: {row}"));
+            }
+        }
+        if wrong.is_empty() { Ok(String::new()) } else { Err(wrong.join("; ")) }
+    });
+}
+
+/// The verdicts that a suite expects, by the names of cases as `palisade test` prints them.
+fn verdicts(suite: &Json) -> BTreeMap<String, String> {
+    let verdict = |expect: &Json| expect.as_str().or(expect["verdict"].as_str()).map(str::to_owned);
+    let mut found = BTreeMap::new();
+    for case in suite["cases"].as_array().into_iter().flatten() {
+        let name = case["name"].as_str().unwrap_or_default();
+        let of_all = verdict(&case["expect"]);
+        for variant in case["variants"].as_array().into_iter().flatten() {
+            let expected = verdict(&variant["expect"]).or_else(|| of_all.clone());
+            let full = format!("{name}: {}", variant["name"].as_str().unwrap_or_default());
+            found.extend(expected.map(|expected| (full, expected)));
+        }
+        found.extend(of_all.map(|expected| (name.to_owned(), expected)));
+    }
+    found
 }
 
 /// What users copy is what the suites test.

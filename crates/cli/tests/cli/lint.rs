@@ -40,11 +40,11 @@ fn exit_codes() {
 #[test]
 fn finding_points_at_its_line_and_column() {
     let at = tempfile::tempdir().unwrap();
-    let text = "kind: Pod\n---\n".to_owned() + &example("api_server_rejects.bad");
+    let text = "apiVersion: v1\nkind: Pod\n---\n".to_owned() + &example("api_server_rejects.bad");
     let run = run_in(at.path(), &["lint", "-"], &text);
     assert!(run.out.contains("does not compile: 1:30: invalid matches argument"), "{}", run.out);
-    assert!(run.out.contains("<stdin>:14:36"), "{}", run.out);
-    assert!(run.out.contains("1 error in 2 objects; skipped what no rule is about: 1 Pod"), "{}", run.out);
+    assert!(run.out.contains("<stdin>:15:36"), "{}", run.out);
+    assert!(run.out.contains("1 error in 2 objects; skipped objects of kinds without rules: 1 Pod"), "{}", run.out);
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn helm_output_is_linted_and_unrendered_template_recognized() {
     let at = tempfile::tempdir().unwrap();
     let rendered = format!("---\n# Source: x\n\n---\n{}---\n# nothing\n", example("blocks_finalizers.good"));
     let run = run_in(at.path(), &["lint", "-"], &rendered);
-    assert_eq!((run.code, &*run.out), (Some(0), "nothing found in 2 objects\n"), "{}", run.err);
+    assert_eq!((run.code, &*run.out), (Some(0), "no findings in 2 objects\n"), "{}", run.err);
     let run =
         run_in(at.path(), &["lint", "-"], "metadata:\n  name: {{ .Release.Name }}\n  {{- if .x }}\nspec: {{ .y }}\n");
     assert_eq!(run.code, Some(1));

@@ -11,6 +11,7 @@ mod exceptions;
 mod explain;
 #[cfg(unix)]
 mod hostile;
+mod inputs;
 mod library;
 mod lint;
 mod migrate;

@@ -93,7 +93,8 @@ fn strict_fails_if_the_migration_is_not_equivalent() {
     let run = migrate(&POLICY.replace("volumes", "requiredDropCapabilities: [ALL]\n  volumes"), &strict);
     assert_eq!(run.code, Some(1));
     assert!(run.out.contains("kind: ToolSecurityProfile"), "it is printed all the same");
-    for expected in ["stricter: spec.requiredDropCapabilities", "p.yaml:9:29", "--strict: not everything is as it was"]
+    for expected in
+        ["stricter: spec.requiredDropCapabilities", "p.yaml:9:29", "--strict: the profiles differ from the policies"]
     {
         assert!(run.err.contains(expected), "{expected:?} is not in:\n{}", run.err);
     }
@@ -106,7 +107,7 @@ fn migrate_reads_lists_files_and_standard_input() {
     untyped.as_object_mut().unwrap().retain(|key, _| key != "kind" && key != "apiVersion");
     untyped["metadata"]["name"] = "second".into();
     let lists = [
-        serde_json::json!({"apiVersion": "v1", "kind": "List", "items": [{"kind": "Pod"}, policy]}),
+        serde_json::json!({"apiVersion": "v1", "kind": "List", "items": [{"kind": "Pod", "apiVersion": "v1"}, policy]}),
         serde_json::json!({"apiVersion": "policy/v1beta1", "kind": "PodSecurityPolicyList", "items": [untyped]}),
     ];
     let directory = tempfile::tempdir().unwrap();
@@ -114,7 +115,7 @@ fn migrate_reads_lists_files_and_standard_input() {
     let run = psp(directory.path(), &["a.json", "-"], &lists[1].to_string());
     assert_eq!(run.code, Some(0), "{}", run.err);
     assert!(run.out.contains("name: small\n") && run.out.contains("name: second\n"), "{}", run.out);
-    let said = "note: a.json: ignored what is not a PodSecurityPolicy, role or binding: 1 Pod\n";
+    let said = "note: a.json: ignored documents that are not a PodSecurityPolicy, role or binding: 1 Pod\n";
     assert!(run.err.starts_with(said), "{}", run.err);
     assert!(run.out.contains("# PodSecurityPolicy second, <stdin>:1"), "{}", run.out);
 }
@@ -151,25 +152,26 @@ fn errors_are_shown_at_their_position() {
     let run = migrate(&twice, &[]);
     assert_eq!(run.code, Some(1));
     assert!(
-        run.err.contains("a second policy with the name \"small\"") && run.err.contains("p.yaml:18:9"),
+        run.err.contains("must be unique: another policy is named \"small\"") && run.err.contains("p.yaml:18:9"),
         "{}",
         run.err
     );
     let homeless = "apiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata: {name: x}\nroleRef: {kind: Role, name: x}\n";
     let run = migrate(&format!("{POLICY}---\n{homeless}"), &[]);
     assert_eq!(run.code, Some(1));
-    assert!(run.err.contains("metadata.namespace: missing") && run.err.contains("p.yaml:17:11"), "{}", run.err);
+    assert!(run.err.contains("metadata.namespace: is required") && run.err.contains("p.yaml:17:11"), "{}", run.err);
 }
 
 #[test]
 fn migrate_without_usable_input_exits_with_code_2() {
     for (text, arguments, expected) in [
-        ("", &[][..], "p.yaml: no PodSecurityPolicy found"),
-        ("kind: Pod\n", &[], "1 Pod"),
+        ("", &[][..], "p.yaml: a PodSecurityPolicy is required"),
+        ("apiVersion: v1\nkind: Pod\n", &[], "1 Pod"),
+        ("kind: Pod\n", &[], "this Pod has no apiVersion"),
         (POLICY, &["missing.yaml"], "missing.yaml: No such file"),
-        (POLICY, &["-", "-"], "standard input can be read only once"),
+        (POLICY, &["-", "-"], "only one FILE can be standard input"),
         (POLICY, &["--stage", "deny"], "Deny"),
-        (POLICY, &["--namespace-selector", "a"], "not key=value"),
+        (POLICY, &["--namespace-selector", "a"], "must be key=value"),
     ] {
         let run = migrate(text, arguments);
         assert_eq!((run.code, run.out.as_str()), (Some(2), ""), "{arguments:?} {}", run.err);

@@ -56,7 +56,7 @@ fn run(profiles: &str, pod: &str, arguments: &[&str]) -> Run {
 }
 
 fn eval(profiles: &str, pod: &str, more: &[&str]) -> Run {
-    let arguments = ["eval", "-f", "profiles.yaml", "ns.yaml", "--request", "pod.yaml", "-n", "tool-a"];
+    let arguments = ["eval", "--policies", "profiles.yaml", "--policies", "ns.yaml", "pod.yaml", "-n", "tool-a"];
     run(profiles, pod, &[&arguments, more].concat())
 }
 
@@ -174,9 +174,9 @@ fn render_shows_the_mutated_pod() {
     let json: Json = serde_json::from_str(&json.out).unwrap();
     assert_eq!(json["items"][0], serde_saphyr::from_str::<Json>(&both.out).unwrap());
     let made_up = render(POD, &[]);
-    assert!(made_up.err.contains("made-up values (profile tools)") && made_up.code == Some(0), "{}", made_up.err);
+    assert!(made_up.err.contains("sample values (profile tools)") && made_up.code == Some(0), "{}", made_up.err);
     let nowhere = render(POD, &["--namespaces", "ns.yaml"]);
-    assert!(nowhere.code == Some(2) && nowhere.err.contains("names no namespace"), "{}", nowhere.err);
+    assert!(nowhere.code == Some(2) && nowhere.err.contains("a pod has no namespace"), "{}", nowhere.err);
 }
 
 #[test]

@@ -18,6 +18,8 @@ fn new_policy_is_lint_clean_and_its_suite_complete() {
         "ClusterRoleBinding",
         "Namespace",
         "PersistentVolumeClaim",
+        "HorizontalPodAutoscaler",
+        "CustomResourceDefinition",
         "ConfigMap",
     ];
     for kind in kinds {
@@ -52,10 +54,10 @@ fn new_policy_replaces_nothing_and_names_what_is_wrong() {
     fs::create_dir(directory.path().join("mine")).unwrap();
     for (arguments, expected) in [
         (&["mine"][..], "cannot create ./mine"),
-        (&["My_policy"], "is not the name of a policy"),
-        (&["../up"], "is not the name of a policy"),
+        (&["My_policy"], "is not a valid policy name"),
+        (&["../up"], "is not a valid policy name"),
         (&["a", "--kind", "Wombat"], "has no kind Wombat"),
-        (&["a", "--kind", "APIService"], "cannot begin with a policy for APIService"),
+        (&["a", "--kind", "APIService"], "cannot create a policy for APIService"),
         (&["a", "--directory", "nowhere"], "cannot create nowhere/a"),
     ] {
         let Run { code, out, err } = run_in(directory.path(), &[&["new", "policy"], arguments].concat(), "");

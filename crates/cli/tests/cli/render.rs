@@ -74,7 +74,7 @@ fn render_is_deterministic_with_parameters_first() {
     let render = || run(&[("ns.yaml", NAMESPACES.as_bytes())], &["render", TOOLFORGE, "--namespaces", "ns.yaml"]);
     let first = render();
     assert_eq!(first.code, Some(0), "{}", first.err);
-    assert_eq!(first.err, "note: ns.yaml: ignored what is not a Namespace: 1 ConfigMap\n");
+    assert_eq!(first.err, "note: ns.yaml: ignored documents that are not a Namespace: 1 ConfigMap\n");
     assert_eq!(first.out, render().out);
     assert_eq!(
         kinds(&first.out),
@@ -110,29 +110,32 @@ fn json_and_yaml_output_are_equal() {
 fn profile_is_read_from_a_json_list_on_standard_input() {
     let text = std::fs::read_to_string(TOOLFORGE).unwrap();
     let profile: serde_json::Value = serde_saphyr::from_str(&text).unwrap();
-    let list = serde_json::json!({"apiVersion": "v1", "kind": "List", "items": [{"kind": "Pod"}, profile]});
+    let list = serde_json::json!({"apiVersion": "v1", "kind": "List", "items": [{"kind": "Pod", "apiVersion": "v1"}, profile]});
     let expected = run(&[], &["render", TOOLFORGE]).out;
     // Tabs indent what `jq --tab` prints.
     for json in [list.to_string(), format!("{list:#}"), format!("{list:#}").replace("  ", "\t")] {
         let run = run_in(Path::new("."), &["render", "-"], json.as_bytes());
         assert_eq!((run.code, run.out.as_str()), (Some(0), expected.as_str()), "{}", run.err);
-        assert_eq!(run.err, "note: <stdin>: ignored what is not a ToolSecurityProfile: 1 Pod\n");
+        assert_eq!(run.err, "note: <stdin>: ignored documents that are not a ToolSecurityProfile: 1 Pod\n");
     }
 }
 
 #[test]
 fn every_profile_of_a_file_is_rendered() {
     let second = toolforge("name: toolforge", "name: second");
-    let text = format!("{}---\nkind: ConfigMap\n---\n---\n{second}", toolforge("$uid", "$uid"));
+    let text = format!("{}---\napiVersion: v1\nkind: ConfigMap\n---\n---\n{second}", toolforge("$uid", "$uid"));
     let run = run(&[("p.yaml", text.as_bytes())], &["render", "p.yaml"]);
     assert_eq!(run.code, Some(0), "{}", run.err);
-    assert_eq!(run.err, "note: p.yaml: ignored what is not a ToolSecurityProfile: 1 ConfigMap\n");
+    assert_eq!(run.err, "note: p.yaml: ignored documents that are not a ToolSecurityProfile: 1 ConfigMap\n");
     // Two policies with two bindings each, because there is a parameter, and one that mutates with its binding.
     assert_eq!(kinds(&run.out).len(), 16);
 
-    wrong(&text.replace("second", "toolforge"), &["metadata.name: a second profile with the name", "p.yaml:62:9"]);
+    wrong(
+        &text.replace("second", "toolforge"),
+        &["metadata.name: must be unique: another profile is named", "p.yaml:63:9"],
+    );
     // One that is wrong keeps the others from being printed, and is found behind them.
-    wrong(&text.replace("name: second", "nam: second"), &["metadata.nam: unknown field", "p.yaml:62:3"]);
+    wrong(&text.replace("name: second", "nam: second"), &["metadata.nam: unknown field", "p.yaml:63:3"]);
 }
 
 #[test]
@@ -150,7 +153,7 @@ fn namespace_without_a_uid_is_rendered_with_a_warning() {
 
 #[test]
 fn errors_are_shown_at_their_position() {
-    wrong(&toolforge("required: true}", "required: true]"), &["mismatched bracket", "p.yaml:30"]);
+    wrong(&toolforge("required: true}", "required: true]"), &["did not find expected ',' or '}'", "p.yaml:30"]);
     wrong("a: b\n  c: d\n", &["mapping values are not allowed", "p.yaml:2:4"]);
     wrong(
         &toolforge("runAsUser:", "runAsUsr:"),
@@ -196,7 +199,7 @@ fn profile_without_a_fast_path_is_rendered_with_a_note() {
     let run = run(&[("p.yaml", text.as_bytes())], &["render", "p.yaml"]);
     assert_eq!(run.code, Some(0), "{}", run.err);
     for name in ["palisade-toolforge-pods", "palisade-toolforge-workloads"] {
-        let expected = format!("note: policy {name} judges every request in full: ");
+        let expected = format!("note: policy {name} evaluates every request in full: ");
         assert!(run.err.contains(&expected), "{}", run.err);
     }
     assert!(!run.out.contains("name: may-violate"));
@@ -222,7 +225,7 @@ fn all_profile_errors_are_shown_at_once() {
 #[test]
 fn errors_found_only_by_the_gate_are_shown() {
     let profile = toolforge("allowed: [RuntimeDefault], required: true", "allowed: [], required: true");
-    wrong(&profile, &["spec: no pod was found that complies", "p.yaml:6:1"]);
+    wrong(&profile, &["spec: found no pod that complies", "p.yaml:6:1"]);
 }
 
 #[test]
@@ -251,7 +254,7 @@ fn static_objects_are_what_an_api_server_reads_from_a_file() {
     let plain: Vec<serde_json::Value> = serde_saphyr::from_multiple(&render(&["render", "p.yaml"]).out).unwrap();
     let run = render(&["render", "p.yaml", "--static"]);
     assert_eq!(run.code, Some(0), "{}", run.err);
-    assert!(run.err.contains("note: profile fixed: what it defaults in pods is not printed"), "{}", run.err);
+    assert!(run.err.contains("note: profile fixed: its defaults for pods are not printed"), "{}", run.err);
     let objects: Vec<serde_json::Value> = serde_saphyr::from_multiple(&run.out).unwrap();
     let judging = |one: &&serde_json::Value| one["kind"].as_str().unwrap().starts_with("Validating");
     let expected: Vec<_> = plain
@@ -289,28 +292,32 @@ fn static_objects_cannot_read_parameters() {
     let refused = render(&format!("{CONSTANT}---\n{both}"), &[]);
     assert_eq!((refused.code, refused.out.as_str()), (Some(1), ""), "{}", refused.err);
     for expected in [
-        "spec.parameters: profile \"toolforge\" has some",
+        "spec.parameters: must be empty in profile \"toolforge\"",
         "p.yaml:22:",
-        "write a value in place of each $name",
-        "spec.exceptions: profile \"toolforge\" has some",
+        "replace each $name by a value",
+        "spec.exceptions: must be empty in profile \"toolforge\"",
         "p.yaml:16:",
         "spec.excludeNamespaces",
-        "let the controller put the profile in force",
+        "apply the profile through the controller",
     ] {
         assert!(refused.err.contains(expected), "{expected:?} is not in:\n{}", refused.err);
     }
-    could_not_run(&render(CONSTANT, &["--kube-version", "1.35"]), "Kubernetes 1.35 reads no policies from files");
+    could_not_run(
+        &render(CONSTANT, &["--kube-version", "1.35"]),
+        "--static requires Kubernetes 1.36 or newer, not 1.35",
+    );
     could_not_run(&render(CONSTANT, &["--namespaces", "ns.yaml"]), "cannot be used with");
     could_not_run(&render(CONSTANT, &["--pod", "pod.yaml"]), "cannot be used with");
 }
 
 #[test]
 fn render_without_usable_input_exits_with_code_2() {
-    could_not_run(&run(&[("p.yaml", b"")], &["render", "p.yaml"]), "p.yaml: no ToolSecurityProfile found");
-    could_not_run(&run(&[("p.yaml", b"kind: Pod\n")], &["render", "p.yaml"]), "1 Pod");
+    could_not_run(&run(&[("p.yaml", b"")], &["render", "p.yaml"]), "p.yaml: a ToolSecurityProfile is required");
+    could_not_run(&run(&[("p.yaml", b"apiVersion: v1\nkind: Pod\n")], &["render", "p.yaml"]), "1 Pod");
+    could_not_run(&run(&[("p.yaml", b"kind: Pod\n")], &["render", "p.yaml"]), "this Pod has no apiVersion");
     could_not_run(&run(&[], &["render", "missing.yaml"]), "missing.yaml: No such file");
-    could_not_run(&run(&[], &["render", "."]), "there is no YAML or JSON file in the directory");
-    could_not_run(&run(&[("p.yaml", b"a: \xff\n")], &["render", "p.yaml"]), "not UTF-8 text, from byte 3 on");
+    could_not_run(&run(&[], &["render", "."]), "the directory has no YAML or JSON file");
+    could_not_run(&run(&[("p.yaml", b"a: \xff\n")], &["render", "p.yaml"]), "must be UTF-8 text: invalid at byte 3");
     could_not_run(&run(&[], &["render", TOOLFORGE, "--kube-version", "1.32"]), "supported are 1.33 to 1.37");
     could_not_run(&run(&[], &["render", TOOLFORGE, "--kube-version", "new"]), "supported are 1.33 to 1.37");
     could_not_run(
@@ -319,9 +326,13 @@ fn render_without_usable_input_exits_with_code_2() {
     );
     could_not_run(&run(&[], &["render"]), "<PROFILE>");
     let namespaces = |text: &[u8]| run(&[("ns.yaml", text)], &["render", TOOLFORGE, "--namespaces", "ns.yaml"]);
-    could_not_run(&namespaces(b"{}"), "no Namespace found");
+    could_not_run(&namespaces(b""), "a Namespace is required");
+    could_not_run(&namespaces(b"{}"), "this is not a Kubernetes object");
     could_not_run(&namespaces(b"kind: Namespace\n}\n"), "ns.yaml:2:1");
-    could_not_run(&namespaces(b"{apiVersion: v1, kind: Namespace, metadata: {labels: {}}}"), "without a name");
+    could_not_run(
+        &namespaces(b"{apiVersion: v1, kind: Namespace, metadata: {labels: {}}}"),
+        "metadata.name is required",
+    );
 }
 
 #[test]
@@ -397,9 +408,9 @@ fn directories_are_read_or_refused_in_words() {
     for (arguments, expected) in [
         (&["render", "d"][..], "kind: ValidatingAdmissionPolicy"),
         (&["render", "d", "--pod", "d"], "kind: Pod"),
-        (&["explain", "--profile", "d", "--pod", "d"], "pod \"p\""),
-        (&["render", "d", "--namespaces", "d"], "d: is a directory: name a file in it"),
-        (&["explain", "--profile", "d", "--pod", "d", "--namespace", "d"], "d: is a directory: name a file in it"),
+        (&["explain", "--profile", "d", "d"], "pod \"p\""),
+        (&["render", "d", "--namespaces", "d"], "d: is a directory; specify a file"),
+        (&["explain", "--profile", "d", "d", "--namespaces", "d"], "d: is a directory; specify a file"),
     ] {
         let run = run_in(directory.path(), arguments, "");
         let text = format!("{}{}", run.out, run.err);

@@ -34,7 +34,7 @@ fn files(directory: &Path) -> Vec<String> {
         .filter(|name| name.starts_with("objects-"))
         .collect();
     names.sort();
-    names.into_iter().flat_map(|name| ["-f".to_owned(), name]).collect()
+    names
 }
 
 fn report(at: &Path, more: &[&str]) -> Run {
@@ -335,12 +335,12 @@ fn a_trend_needs_earlier_reports() {
     let changed = |key: &str| text(&report_now["since"][key][0]).split('/').next_back().unwrap_or_default().to_owned();
     assert_eq!((changed("new"), changed("gone")), ("nightly".to_owned(), "hourly".to_owned()));
     let (_, html) = page(at.path(), &["--earlier", "earlier.json"]);
-    assert!(html.text.contains("1 violating workload fixed or gone, 1 new"), "{}", html.text);
+    assert!(html.text.contains("1 violating workload fixed or deleted, 1 new"), "{}", html.text);
 
     fs::write(at.path().join("later.json"), earlier.replace("2026-10", "2026-12")).unwrap();
     fs::write(at.path().join("no.json"), "{}").unwrap();
     for (file, says) in
-        [("later.json", "is not earlier than this one"), ("no.json", "palisade report -o json has written")]
+        [("later.json", "must be earlier than this one"), ("no.json", "requires a file from palisade report -o json")]
     {
         let run = report(at.path(), &["--earlier", file]);
         assert!(run.code == Some(2) && run.err.contains(says) && run.out.is_empty(), "{file}: {}", run.err);
@@ -389,14 +389,14 @@ fn what_is_asked_for_must_be_said() {
     let at = cluster(2);
     let run = run_in(at.path(), &["report"], "");
     assert!(run.code == Some(2) && run.err.contains("--live"), "{}", run.err);
-    let run = run_in(at.path(), &["report", "-f", "objects-0.json"], "");
-    assert!(run.code == Some(2) && run.err.contains("there is no profile to judge by"), "{}", run.err);
+    let run = run_in(at.path(), &["report", "objects-0.json"], "");
+    assert!(run.code == Some(2) && run.err.contains("at least one profile is required"), "{}", run.err);
     let run = report(at.path(), &["-o", "html", "-o", "json"]);
-    assert!(run.code == Some(2) && run.err.contains("only one output can go to standard output"), "{}", run.err);
+    assert!(run.code == Some(2) && run.err.contains("only one output can be standard output"), "{}", run.err);
     let run = report(at.path(), &["-o", "html=a.html", "-o", "json"]);
     assert_eq!((run.code, at.path().join("a.html").is_file()), (Some(0), true), "{}", run.err);
     let run = run_in(at.path(), &["report", "--dump", "."], "");
-    assert!(run.code == Some(2) && run.err.contains("no complete dump"), "{}", run.err);
+    assert!(run.code == Some(2) && run.err.contains("not a complete dump"), "{}", run.err);
 }
 
 #[test]
@@ -422,9 +422,9 @@ fn a_tenant_gets_a_page_of_its_own() {
     let staged = json(at.path(), &["-l", "stage.toolsecurity.dev/tenants=Deny,tenancy"]);
     assert!(names(&staged).contains(&name) && names(&staged).len() < names(&all).len(), "{:?}", names(&staged));
     for (arguments, says) in [
-        (["-n", "nowhere"], "there is no namespace nowhere"),
+        (["-n", "nowhere"], "namespace nowhere not found"),
         (["-l", "a=nothing"], "no namespace has these labels"),
-        (["-l", "a b"], "names no label"),
+        (["-l", "a b"], "must be key=value"),
     ] {
         let run = report(at.path(), &arguments);
         assert!(run.code == Some(2) && run.err.contains(says), "{}", run.err);

@@ -84,7 +84,7 @@ fn files(objects: &[Json]) -> TempDir {
 }
 
 fn suggest(at: &TempDir, more: &[&str]) -> Run {
-    let arguments = ["suggest", "--profile", "profile.yaml", "-f", "objects.json", "--time", "2026-11-25T08:00:00Z"];
+    let arguments = ["suggest", "--profile", "profile.yaml", "objects.json", "--time", "2026-11-25T08:00:00Z"];
     let run = run_in(at.path(), &[&arguments[..], more].concat(), "");
     assert_eq!(run.code, Some(0), "{}", run.err);
     run
@@ -126,8 +126,8 @@ fn changes_are_ranked_by_what_they_admit_and_cautions_come_last() {
     assert_eq!(all["admitted"], json!({"workloads": 7, "namespaces": 3}));
     assert_eq!(places(&all["left"]), ["c Deployment/open", "c Deployment/root", "d Deployment/lost"]);
     let why = all["left"].as_array().unwrap().iter().map(|one| one["why"].to_string()).collect::<Vec<_>>();
-    assert!(why[0].contains("all rights of the node") && why[1].contains("root"), "{why:?}");
-    assert!(why[2].contains("lacks a value"), "{why:?}");
+    assert!(why[0].contains("full control of the node") && why[1].contains("root"), "{why:?}");
+    assert!(why[2].contains("has no value for a parameter"), "{why:?}");
 }
 
 #[test]
@@ -138,17 +138,20 @@ fn people_read_what_is_newly_allowed_and_who_is_left() {
         "7 of 10 workloads that violate a profile comply after 4 changes.",
         "1. profile shop: spec.volumes.hostPaths += {pathPrefix: /etc/site/config.yaml, readOnly: true}\n   \
          admits 3 workloads in 3 namespaces",
-        "Newly allowed: Any pod may mount /etc/site/config.yaml of its node and all below it, for reading.",
+        "Newly allowed: Any pod may mount /etc/site/config.yaml of its node and everything below it, read-only.",
         "Newly allowed: Any pod may run any image from docker.io/bitnami.",
-        "Caution: Only namespace a needs it. An exception there allows less",
+        "Caution: Only namespace a needs it. An exception for this namespace would allow less",
         "Caution: Not every container mounts it with readOnly: true.",
-        "3 workloads in 2 namespaces need an owner: no change of a profile is proposed.",
-        "Not proposed: a privileged container has all rights of the node.",
+        "3 workloads in 2 namespaces need a change by the owner: no profile change is proposed.",
+        "Not proposed: a privileged container has full control of the node.",
     ] {
         assert!(text.contains(part), "{part}\n---\n{text}");
     }
     let one = suggest(&at, &["--top", "1"]).out;
-    assert!(one.contains("Further changes admit 4 more workloads: --top") && !one.contains("\n2. "), "{one}");
+    assert!(
+        one.contains("Further changes admit 4 more workloads: list more with --top") && !one.contains("\n2. "),
+        "{one}"
+    );
 }
 
 #[test]
@@ -159,7 +162,7 @@ fn the_changed_profile_admits_what_was_said() {
     // What only one namespace needs is for an exception.
     assert!(!yaml.contains("/srv/other") && !yaml.contains("bitnami"), "{yaml}");
     std::fs::write(at.path().join("next.yaml"), &yaml).unwrap();
-    let arguments = ["suggest", "--profile", "next.yaml", "-f", "objects.json", "-o", "json"];
+    let arguments = ["suggest", "--profile", "next.yaml", "objects.json", "-o", "json"];
     let run = run_in(at.path(), &arguments, "");
     let after: Json = serde_json::from_str(&run.out).unwrap();
     let left: Vec<_> = after["suggestions"].as_array().unwrap().iter().map(texts).collect();
@@ -193,11 +196,11 @@ fn a_workload_that_needs_two_changes_counts_for_both() {
 #[test]
 fn nothing_is_said_where_nothing_is_to_suggest() {
     let at = files(&[namespace("a", Some(5000)), deployment("a", "good", &json!({}), &json!({}))]);
-    assert_eq!(suggest(&at, &[]).out, "Nothing to suggest: none of 1 object violates a profile.\n");
-    assert!(suggest(&at, &["-o", "yaml"]).out.starts_with("# No change is proposed"));
+    assert_eq!(suggest(&at, &[]).out, "No suggestions: none of 1 object violates a profile.\n");
+    assert!(suggest(&at, &["-o", "yaml"]).out.starts_with("# No change without a caution is proposed"));
     // What is not judged does not change the exit code, as in a report.
     let at = files(&[deployment("x", "good", &json!({}), &json!({}))]);
-    assert!(suggest(&at, &[]).out.contains("its labels are not known"));
+    assert!(suggest(&at, &[]).out.contains("its labels are unknown"));
 }
 
 #[test]
@@ -222,7 +225,7 @@ fn a_large_object_is_listed_as_not_judged() {
     let padding = json!({"args": ["x".repeat(300 << 10)], "image": "quay.io/acme/app:1"});
     let at = files(&[namespace("a", Some(5000)), deployment("a", "large", &json!({}), &padding)]);
     let text = suggest(&at, &[]).out;
-    assert!(text.starts_with("Nothing to suggest. Not all objects were judged"), "{text}");
+    assert!(text.starts_with("No suggestions. Some objects were not evaluated"), "{text}");
     assert!(text.contains("a Deployment/large: it violates a profile, but no change was tried"), "{text}");
 }
 

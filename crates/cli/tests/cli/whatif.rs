@@ -59,7 +59,7 @@ fn changed() -> String {
 fn diff(after: &str, more: &[&str]) -> Run {
     let files = [("old.yaml", PROFILE), ("new.yaml", after), ("ns.yaml", NAMESPACES), ("m.yaml", &manifests())];
     let files = directory(&files);
-    let arguments = ["diff", "old.yaml", "new.yaml", "-f", "m.yaml", "--namespaces", "ns.yaml"];
+    let arguments = ["diff", "old.yaml", "new.yaml", "--manifests", "m.yaml", "--namespaces", "ns.yaml"];
     run_in(files.path(), &[&arguments[..], more].concat(), "")
 }
 
@@ -107,18 +107,18 @@ fn a_change_that_cannot_matter_is_named() {
     let run = diff(&same, &[]);
     assert_eq!(
         (run.code, run.out.as_str()),
-        (Some(0), "old.yaml -> new.yaml: the profiles say the same: the change cannot matter\n")
+        (Some(0), "old.yaml -> new.yaml: the profiles are equal: the change has no effect\n")
     );
     // What the baseline says in any case.
     let implied = PROFILE.replace("privileged: false", "privileged: false, allowPrivilegeEscalation: true");
     let run = diff(&implied, &[]);
     assert_eq!(run.code, Some(0), "{}{}", run.out, run.err);
-    assert!(run.out.ends_with("are equal: the change cannot matter\n"), "{}", run.out);
+    assert!(run.out.ends_with("are equal: the change has no effect\n"), "{}", run.out);
     // Neither does the generation, which a profile of a cluster has and a file has not.
     let stored = implied.replace("{name: tools}", "{name: tools, generation: 7}");
     assert_ne!(stored, implied);
     let run = diff(&stored, &[]);
-    assert!(run.out.ends_with("are equal: the change cannot matter\n"), "{}", run.out);
+    assert!(run.out.ends_with("are equal: the change has no effect\n"), "{}", run.out);
 }
 
 #[test]
@@ -133,12 +133,13 @@ fn a_commit_is_compared_with_the_working_tree() {
     git(at.path(), &["-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "-q", "-m", "a"]);
     fs::write(&file, changed()).unwrap();
     for place in ["git:HEAD:profiles", "git:HEAD:profiles/tools.yaml"] {
-        let run = run_in(at.path(), &["diff", place, "profiles/", "-f", "m.yaml", "--namespaces", "ns.yaml"], "");
+        let run =
+            run_in(at.path(), &["diff", place, "profiles/", "--manifests", "m.yaml", "--namespaces", "ns.yaml"], "");
         assert_eq!((run.code, run.err.as_str()), (Some(1), ""), "{}", run.out);
         assert!(run.out.starts_with("HEAD:profiles"), "{}", run.out);
     }
     let none = run_in(at.path(), &["diff", "git:HEAD:nothing", "profiles/"], "");
-    assert!(none.code == Some(2) && none.err.contains("no such file or directory in this commit"), "{}", none.err);
+    assert!(none.code == Some(2) && none.err.contains("file or directory not found in this commit"), "{}", none.err);
     let unknown = run_in(at.path(), &["diff", "git:nope:profiles", "profiles/"], "");
     assert!(unknown.code == Some(2) && unknown.err.contains("nope"), "{}", unknown.err);
 }
@@ -160,10 +161,10 @@ fn mistakes_of_diff_have_their_place() {
     let run = |arguments: &[&str]| run_in(files.path(), arguments, "");
     let wrong = run(&["diff", "a.yaml", "b.yaml"]);
     assert!(wrong.code == Some(2) && wrong.err.contains("b.yaml:8:"), "{}{}", wrong.out, wrong.err);
-    let nowhere = run(&["diff", "a.yaml", "a.yaml", "-f", "m.yaml", "--namespaces", "ns.yaml"]);
+    let nowhere = run(&["diff", "a.yaml", "a.yaml", "--manifests", "m.yaml", "--namespaces", "ns.yaml"]);
     assert!(nowhere.code == Some(2) && nowhere.err.contains("namespace nowhere is not known"), "{}", nowhere.err);
     let no_dump = run(&["diff", "a.yaml", "--dump", "."]);
-    assert!(no_dump.code == Some(2) && no_dump.err.contains("no complete dump"), "{}", no_dump.err);
+    assert!(no_dump.code == Some(2) && no_dump.err.contains("not a complete dump"), "{}", no_dump.err);
     let twice = run(&["diff", "-", "-"]);
     assert!(twice.code == Some(2) && twice.err.contains("only one FILE can be standard input"), "{}", twice.err);
     let revision = run(&["diff", "a@x"]);
@@ -184,7 +185,7 @@ fn event(verb: &str, object: &Json, code: u16, more: &Json) -> String {
 
 fn replayed(log: &[String], more: &[&str]) -> (Run, Json) {
     let files = directory(&[("new.yaml", changed().as_str()), ("ns.yaml", NAMESPACES)]);
-    let arguments = ["replay", "-f", "new.yaml", "--namespaces", "ns.yaml", "-o", "json", "-"];
+    let arguments = ["replay", "-p", "new.yaml", "--namespaces", "ns.yaml", "-o", "json", "-"];
     let run = run_in(files.path(), &[&arguments[..], more].concat(), log.join("\n"));
     let found = serde_json::from_str(&run.out).unwrap_or_else(|error| panic!("{error}: {}{}", run.out, run.err));
     (run, found)
@@ -234,11 +235,11 @@ fn requests_of_the_past_are_judged_and_others_counted() {
     let reasons = found["noVerdict"].as_array().unwrap();
     assert!(reasons.iter().all(|one| one["count"] == 1), "{reasons:#?}");
     let parts = [
-        "level Metadata",
+        "level is Metadata",
         "dry run",
         "409",
         "another policy",
-        "not known",
+        "namespace is unknown",
         "ephemeralcontainers",
         "a patch",
         "an update",
@@ -274,7 +275,7 @@ fn an_update_that_passes_whatever_it_replaces_is_judged() {
     let replay = |profile: &str| {
         let files = directory(&[("new.yaml", profile), ("ns.yaml", NAMESPACES)]);
         let run =
-            run_in(files.path(), &["replay", "-f", "new.yaml", "--namespaces=ns.yaml", "-ojson", "-"], log.join("\n"));
+            run_in(files.path(), &["replay", "-p", "new.yaml", "--namespaces=ns.yaml", "-ojson", "-"], log.join("\n"));
         assert_eq!((run.code, run.err.as_str()), (Some(0), ""), "{}", run.out);
         serde_json::from_str::<Json>(&run.out).unwrap()
     };
@@ -311,12 +312,12 @@ fn owners_are_known_by_their_names_in_the_log() {
 }
 
 #[test]
-fn a_log_that_is_none_is_noted_with_its_line() {
+fn a_log_whose_end_is_missing_is_noted() {
     let good = event("create", &json!({"metadata": {"name": "p"}, "spec": pod(false, false)}), 201, &json!({}));
     let (run, found) = replayed(&[good, "{\"level\":".to_owned()], &[]);
     assert_eq!((run.code, &found["judged"]), (Some(0), &json!(1)));
-    assert!(run.err.contains("1 line is not an audit event, the first is line 2"), "{}", run.err);
+    assert!(run.err.contains("<stdin>: the last line is cut off"), "{}", run.err);
     let files = directory(&[("new.yaml", PROFILE)]);
-    let run = run_in(files.path(), &["replay", "-f", "new.yaml", "-"], "");
+    let run = run_in(files.path(), &["replay", "-p", "new.yaml", "-"], "");
     assert!(run.code == Some(2) && run.err.contains("--dump DIR, --namespaces FILE or --live"), "{}", run.err);
 }

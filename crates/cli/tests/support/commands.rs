@@ -190,8 +190,8 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: r}
 subjects: [{kind: Group, name: 'system:serviceaccounts', apiGroup: rbac.authorization.k8s.io}]
 ";
 
-const EVENT: &str = r#"{"stage":"ResponseComplete","requestURI":"/api/v1/namespaces/a/pods","requestReceivedTimestamp":"2026-01-01T00:00:00Z","objectRef":{"resource":"pods","namespace":"a"},"requestObject":{"metadata":{"ownerReferences":[{"kind":"ReplicaSet","name":"r","controller":true}]}},"annotations":{"authorization.k8s.io/decision":"allow","validation.policy.admission.k8s.io/validation_failure":"[{\"message\":\"[a] b\",\"policy\":\"palisade-t-pods\",\"validationActions\":[\"Audit\"]}]"},"responseStatus":{"code":403,"message":"pods \"r-\" is forbidden: ValidatingAdmissionPolicy 'palisade-t-pods' with binding 'b' denied request: 1 violation of ToolSecurityProfile t: [a] b"}}"#;
-const CREATION: &str = r#"{"level":"Request","stage":"ResponseComplete","verb":"create","requestURI":"/api/v1/namespaces/tool-a/pods","user":{"username":"u","groups":["g"]},"requestReceivedTimestamp":"2026-01-01T00:00:00Z","objectRef":{"resource":"pods","namespace":"tool-a","apiVersion":"v1"},"requestObject":{"metadata":{"generateName":"r-","ownerReferences":[{"kind":"ReplicaSet","name":"r","uid":"u","controller":true}]},"spec":{"hostPID":true,"containers":[{"name":"app","image":"a"}]}},"responseStatus":{"code":201}}"#;
+const EVENT: &str = r#"{"stage":"ResponseComplete","requestURI":"/api/v1/namespaces/a/pods","requestReceivedTimestamp":"2026-01-01T00:00:00Z","objectRef":{"resource":"pods","namespace":"a"},"requestObject":{"metadata":{"ownerReferences":[{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"r","controller":true}]}},"annotations":{"authorization.k8s.io/decision":"allow","validation.policy.admission.k8s.io/validation_failure":"[{\"message\":\"[a] b\",\"policy\":\"palisade-t-pods\",\"validationActions\":[\"Audit\"]}]"},"responseStatus":{"code":403,"message":"pods \"r-\" is forbidden: ValidatingAdmissionPolicy 'palisade-t-pods' with binding 'b' denied request: 1 violation of ToolSecurityProfile t: [a] b"}}"#;
+const CREATION: &str = r#"{"level":"Request","stage":"ResponseComplete","verb":"create","requestURI":"/api/v1/namespaces/tool-a/pods","user":{"username":"u","groups":["g"]},"requestReceivedTimestamp":"2026-01-01T00:00:00Z","objectRef":{"resource":"pods","namespace":"tool-a","apiVersion":"v1"},"requestObject":{"metadata":{"generateName":"r-","ownerReferences":[{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"r","uid":"u","controller":true}]},"spec":{"hostPID":true,"containers":[{"name":"app","image":"a"}]}},"responseStatus":{"code":201}}"#;
 const STRICTER: &str = "
 apiVersion: toolsecurity.dev/v1alpha1
 kind: ToolSecurityProfile
@@ -219,23 +219,23 @@ pub const COMMANDS: [Command; 28] = [
     Command { line: "render {profile}", inputs: &[P] },
     Command { line: "render {profile} --namespaces {namespace} --kube-version 1.33 -o json", inputs: &[P, N] },
     Command { line: "render {profile} --namespaces {namespace} --pod {pod} -o diff", inputs: &[P, N, O] },
-    Command { line: "explain --profile {profile} --pod {pod}", inputs: &[P, O] },
-    Command { line: "explain --profile {profile} --pod {pod} --namespace {namespace} -o yaml", inputs: &[P, O, N] },
-    Command { line: "eval -f {policy} {namespace} --request {pod} {lease} -v", inputs: &[V, N, O, L] },
+    Command { line: "explain --profile {profile} {pod}", inputs: &[P, O] },
+    Command { line: "explain -p {profile} {pod} --namespaces {namespace} -o yaml", inputs: &[P, O, N] },
+    Command { line: "eval --policies {policy} --policies {namespace} {pod} {lease} -v", inputs: &[V, N, O, L] },
     Command {
-        line: "eval -f {policy} --operation update --old {old} --request {pod} -o json",
+        line: "eval --policies {policy} --operation update --old {old} {pod} -o json",
         inputs: &[V, ("old", POD), O],
     },
     Command {
-        line: "eval -f {policy} --operation update --old {old} --request {lease} --namespace n",
+        line: "eval --policies {policy} --operation update --old {old} {lease} --namespace n",
         inputs: &[V, ("old", LEASE), L],
     },
     Command {
-        line: "eval -f {profile} {namespace} --operation delete --request {pod} --namespace tool-a",
+        line: "eval --policies {profile} --policies {namespace} --operation delete {pod} --namespace tool-a",
         inputs: &[P, N, O],
     },
-    Command { line: "eval --request {pod} -o json", inputs: &[O] },
-    Command { line: "eval -f {policy} --kube-version 1.33 --request {review}", inputs: &[V, ("review", REVIEW)] },
+    Command { line: "eval {pod} -o json", inputs: &[O] },
+    Command { line: "eval --policies {policy} --kube-version 1.33 {review}", inputs: &[V, ("review", REVIEW)] },
     Command {
         line: "check --profile {profile} --namespaces {namespace} --config {config} {pod} {lease} -o human -o sarif={directory}/c.sarif",
         inputs: &[P, N, ("config", CONFIG), O, L],
@@ -250,29 +250,26 @@ pub const COMMANDS: [Command; 28] = [
         inputs: &[V],
     },
     Command {
-        line: "report -f {profile} -f {namespace} -f {pod} --time 2026-01-01T00:00:00Z --earlier {earlier}",
+        line: "report {profile} {namespace} {pod} --time 2026-01-01T00:00:00Z --earlier {earlier}",
         inputs: &[P, N, O, ("earlier", EARLIER)],
     },
     Command {
-        line: "report -f {pod} --profile {profile} --namespaces {namespace} --time 2026-01-01T00:00:00Z -o markdown -o json={directory}/r.json -l tenancy=tool --owner-annotation uid --sort owner",
+        line: "report {pod} --profile {profile} --namespaces {namespace} --time 2026-01-01T00:00:00Z -o markdown -o json={directory}/r.json -l tenancy=tool --owner-annotation uid --sort owner",
         inputs: &[O, P, N],
     },
+    Command { line: "suggest {profile} {namespace} {pod} --time 2026-01-01T00:00:00Z -o json", inputs: &[P, N, O] },
     Command {
-        line: "suggest -f {profile} -f {namespace} -f {pod} --time 2026-01-01T00:00:00Z -o json",
-        inputs: &[P, N, O],
-    },
-    Command {
-        line: "suggest -f {pod} --profile {profile} --namespaces {namespace} --time 2026-01-01T00:00:00Z --top 2",
+        line: "suggest {pod} --profile {profile} --namespaces {namespace} --time 2026-01-01T00:00:00Z --top 2",
         inputs: &[O, P, N],
     },
     Command { line: "audit {log} -o json", inputs: &[("log", EVENT)] },
-    Command { line: "replay -f {profile} --namespaces {namespace} {log} -o json", inputs: &[P, N, ("log", CREATION)] },
+    Command { line: "replay -p {profile} --namespaces {namespace} {log} -o json", inputs: &[P, N, ("log", CREATION)] },
     Command {
-        line: "diff {profile} {other} -f {pod} {lease} {namespace} -n tool-a -o markdown",
+        line: "diff {profile} {other} --manifests {pod} --manifests {lease} --manifests {namespace} -n tool-a -o markdown",
         inputs: &[P, ("other", STRICTER), O, L, N],
     },
     Command {
-        line: "diff {profile} {other} -f {pod} --namespaces {namespace} -o json",
+        line: "diff {profile} {other} --manifests {pod} --namespaces {namespace} -o json",
         inputs: &[P, ("other", STRICTER), O, N],
     },
     Command { line: "migrate psp {psp}", inputs: &[("psp", SECURITY_POLICY)] },

@@ -1,4 +1,4 @@
-//! What is known of calls before anything is evaluated: that they do not fail, and their values for constants.
+//! Static facts about calls: whether they never fail, and their values for constants.
 
 use palisade_cel::ast::{Expr, Literal, Node};
 

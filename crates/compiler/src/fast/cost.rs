@@ -5,15 +5,15 @@ use palisade_cel::ast::{Expr, Literal, Node};
 
 use crate::tree::{looping, parts};
 
-/// The cost of one iteration of a loop besides its test.
+/// The cost of one iteration of a loop, without its test.
 pub(super) const ITERATION: u64 = 8;
 /// The longest text of a request that a test reads: for a bound of the policy above that, the test demands this one.
-/// Names of images and paths are shorter, and a longer one is judged in full.
+/// Names of images and paths are shorter, and a longer one is evaluated in full.
 pub(super) const TEXT: u64 = 512;
 /// The longest name of a container, volume or mount.
 const NAME: u64 = 63;
-/// The longest text in a list that is looped over: the key of an annotation. That of a parameter's list is compared only if
-/// it is shorter.
+/// The longest text in a list that is looped over: the key of an annotation. That of a parameter's list is compared
+/// only if it is shorter.
 const ELEMENT: u64 = 320;
 /// The longest list that is asked for an element: the policy's bounds allow no longer one.
 const LISTED: u64 = 256;

@@ -5,10 +5,10 @@
 //! neither the validations nor their messages, for each of which it would convert the objects once more
 //! (`validator.Validate` in apiserver `pkg/admission/plugin/policy/validating`). So a policy has one match condition,
 //! the opposite of a test that is *sufficient*: where it holds, no check finds anything. Where it does not, the policy
-//! judges as if it were not there.
+//! evaluates as if it were not there.
 //!
 //! The test is derived from the expressions of the policy itself. [`cases`] evaluates them as far as it can without a
-//! request and makes each question that is left a case of its own; [`simplify`] brings the cases into a form that asks
+//! request and makes each question that is left a separate case; [`simplify`] brings the cases into a form that asks
 //! for each thing once, and loops over each list once.
 
 mod atoms;
@@ -50,11 +50,12 @@ use simplify::simplified;
 /// The name of the match condition.
 pub const MAY_VIOLATE: &str = "may-violate";
 
-/// What one expression may cost (`PerCallLimit` in apiserver `pkg/apis/cel`). All match conditions of a policy together may
-/// cost more.
+/// The highest allowed cost of one expression (`PerCallLimit` in apiserver `pkg/apis/cel`). All match conditions of a
+/// policy together may cost more.
 const BUDGET: u64 = 1_000_000;
 
-/// The longest list that is looped over within another loop: the first of these with which the test is within the budget.
+/// The longest list that is looped over within another loop: the first of these with which the test is within the
+/// budget.
 const WITHIN: [u64; 4] = [32, 24, 20, 16];
 
 /// The match condition of a policy with these variables; `None` if it finds no sufficient condition.
@@ -102,12 +103,12 @@ pub(crate) fn match_condition(shape: Shape, judging: &Judging<'_>, variables: &[
     }
     exempt = fold(exempt);
     let condition = call("!_", vec![chain("_||_", vec![exempt, sufficient])]);
-    let about = "what surely violates nothing is not judged: docs/adr/0033-complying-requests-leave-early.md";
+    let about = "skips requests that cannot violate any check: docs/adr/0033-skip-complying-requests.md";
     Some(MatchCondition { name: MAY_VIOLATE.to_owned(), expression: judging.writing.tree(about, &condition)? })
 }
 
-/// A test that holds only where no check finds anything, and what it assumes to be there; `None` if there is none within the
-/// budget. The definitions assume that the condition `takes_defaults` is true, so the test demands it.
+/// A test that holds only where no check finds anything, and what it assumes to be there; `None` if there is none
+/// within the budget. The definitions assume that the condition `takes_defaults` is true, so the test demands it.
 fn complying(
     shape: Shape,
     judging: &Judging<'_>,
@@ -135,7 +136,8 @@ fn complying(
     is_usable(&test).then_some((test, assumed))
 }
 
-/// Whether a test can stand in a policy: it sometimes holds, it is within the budget, and each of its names has one meaning.
+/// Whether a test can stand in a policy: it sometimes holds, it is within the budget, and each of its names has one
+/// meaning.
 fn is_usable(test: &Test) -> bool {
     *test != Test::Const(false) && test.cost() <= BUDGET && test.is_closed(&mut Vec::new())
 }
@@ -207,8 +209,8 @@ fn every(cases: &Cases<'_>, list: &str, item: &str, test: impl Fn(&Scope) -> Tes
 /// A test that holds only where a custom check finds nothing.
 ///
 /// If an expression has no such test, the condition contains it as it is: where it fails, the policy fails as well. One
-/// that reads the namespace cannot be in a match condition, where `namespaceObject` is always null (`Match` in apiserver
-/// `pkg/admission/plugin/webhook/matchconditions/matcher.go`).
+/// that reads the namespace cannot be in a match condition, where `namespaceObject` is always null (`Match` in
+/// apiserver `pkg/admission/plugin/webhook/matchconditions/matcher.go`).
 fn complies(cases: &Cases<'_>, custom: &Custom) -> Option<Test> {
     let root = parse_unexpanded(&custom.check.expression, SYNTAX).ok()?.root;
     let (list, item) = match custom.check.target {

@@ -1,4 +1,4 @@
-//! What an expression is known to be without its values: whether it can fail, and its type if it does not.
+//! Static facts about an expression: whether it can fail, and its type if it does not.
 
 use std::sync::Arc;
 

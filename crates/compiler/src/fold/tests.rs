@@ -1,4 +1,4 @@
-//! What is folded, and that an expression means the same afterwards, whatever fails.
+//! The expressions that are folded. A folded expression has the same meaning, also if a part of it fails.
 
 use palisade_cel::{
     Environment, Minor, Mode, ResultType,

@@ -96,7 +96,7 @@ impl Scope {
         Some(member("orValue", read.optional(), vec![literal::string("")]))
     }
 
-    /// The same where a name stands for the redirected image of the item.
+    /// The same scope, in which a name refers to the redirected image of the item.
     pub fn with_image(&self, name: &Arc<str>) -> Self {
         let mut scope = self.with(name, None);
         scope.image = Some(name.clone());
@@ -381,7 +381,7 @@ fn choice(condition: Node, yes: Node, no: Node) -> Node {
     call("_?_:_", vec![condition, yes, no])
 }
 
-/// The value, dynamic unless another one surely has its type.
+/// The value, dynamic unless another one certainly has its type.
 fn of_one_type(value: Node, other: &Node) -> Node {
     let same = match (&value.expr, &other.expr) {
         (Expr::Literal(one), Expr::Literal(other)) => mem::discriminant(one) == mem::discriminant(other),

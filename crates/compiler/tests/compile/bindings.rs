@@ -108,7 +108,7 @@ fn each_request_matches_one_binding_of_the_stage_of_its_namespace() {
             // What is probed is what holds where it is probed.
             let probed = Namespace { labels: compiled.probe_labels().unwrap(), ..Namespace::default() };
             assert_eq!(compiled.stages_in(&probed).pods, Stage::Deny);
-            assert_eq!(compiled.probed_binding(shape).unwrap().spec.validation_actions, ["Deny"]);
+            assert_eq!(compiled.probed_binding(shape.into()).unwrap().spec.validation_actions, ["Deny"]);
             for (label, stage) in [
                 (None, default),
                 (Some("Deny"), Stage::Deny),

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "all of this is tests")]
 
 mod bindings;
+mod own_stage;
 
 use palisade_api::{ToolSecurityProfile, names};
 use palisade_compiler::{Compiled, Namespace, compile, selects};
@@ -297,7 +298,7 @@ fn parameters_are_resolved_from_the_first_source_that_has_a_value() {
     let problems = [
         ("tool-a", json!({"x/uid": "4"}), json!({}), "parameter uid (label x/uid) is 4, below the minimum 5"),
         ("tool-a", json!({}), json!({"x/uid": "10"}), "is 10, above the maximum 9"),
-        ("tool-a", json!({}), json!({"x/uid": ""}), "is \"\", which is not a whole number"),
+        ("tool-a", json!({}), json!({"x/uid": ""}), "is \"\", must be an integer"),
         (
             "tool-a1",
             json!({}),
@@ -306,7 +307,7 @@ fn parameters_are_resolved_from_the_first_source_that_has_a_value() {
         ),
         ("other", json!({}), json!({}), "parameter tool is missing: the namespace has a name without tool-"),
         ("tool-", json!({}), json!({}), "parameter tool is missing"),
-        ("tool-a", json!({"on": "yes"}), json!({}), "is \"yes\", neither true nor false"),
+        ("tool-a", json!({"on": "yes"}), json!({}), "is \"yes\", must be true or false"),
         ("tool-a", json!({}), json!({"list": "x".repeat(300)}), "longer than 256 characters"),
     ];
     for (name, labels, annotations, problem) in problems {
@@ -339,12 +340,12 @@ fn all_profile_errors_are_reported_with_field_paths() {
         "spec.parameters[2].pattern: \"[\": error: unclosed character class",
         "spec.parameters[3].default: is 1, below the minimum 5",
         "spec.overrides[0].parameters.nope: \"nope\" is not a declared parameter (declare it in spec.parameters)",
-        "spec.overrides[0].parameters.low: is \"x\", which is not a whole number",
-        "spec.users.runAsUser.ranges[0].min: $bad is of type String, but Integer is needed here (parameters of type Integer: $low)",
+        "spec.overrides[0].parameters.low: is \"x\", must be an integer",
+        "spec.users.runAsUser.ranges[0].min: $bad is of type String, must be Integer (parameters of type Integer: $low)",
         "spec.users.fsGroup.ranges[0]: min 9 is greater than max 5",
-        "spec.users.runAsGroup.ranges: is empty",
+        "spec.users.runAsGroup.ranges: must not be empty",
         "spec.volumes.hostPaths[0].pathPrefix: \"$\" is not a reference to a parameter (write $$ for a dollar sign)",
-        "spec.volumes.hostPaths[1].pathPrefix: \"relative\" is not a valid path of a node",
+        "spec.volumes.hostPaths[1].pathPrefix: \"relative\" is not a valid host path",
         "spec.images.allowedRegistries[0]: $missing is not a declared parameter",
     ] {
         assert!(found.iter().any(|found| found.starts_with(expected)), "{expected:?} is not in {found:#?}");
@@ -361,7 +362,7 @@ fn invalid_custom_check_is_rejected_with_its_field_path() {
     let found = diagnostics(json!([check("a-b"), check("privileged"), check("own"), check("own")]));
     for expected in [
         "spec.customChecks[0].id: \"a-b\" is not a valid id",
-        "spec.customChecks[1].id: privileged is the id of a check of Palisade's",
+        "spec.customChecks[1].id: privileged is the id of a built-in check",
         "spec.customChecks[3].id: own is the id of another custom check",
     ] {
         assert!(found.contains(expected), "{found}");

@@ -32,7 +32,7 @@ pub trait Question: Send + Sync + 'static {
     /// Asks in one turn, and as often as fits into it.
     fn ask(&self, turn: &Turn) -> impl Future<Output = Self::Answer> + Send;
 
-    /// Whether the answer is the desired one, so that asking can end.
+    /// True if the answer is the desired one, so that asking can end.
     fn is_right(&self, answer: &Self::Answer) -> bool;
 
     /// The answer that nothing was found out, and why.
@@ -42,7 +42,7 @@ pub trait Question: Send + Sync + 'static {
     fn concluded(&self, answer: &Self::Answer);
 }
 
-/// What a question is about. An answer counts only for the same key.
+/// The subject of a question. An answer counts only for the same key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Key {
     /// The generation, and the objects in the cluster.
@@ -62,7 +62,7 @@ pub struct Pace {
     pub retry: Duration,
 }
 
-/// What all questions have in common.
+/// Shared resources of all questions.
 #[derive(Debug)]
 pub struct Common {
     /// For the probe namespace.
@@ -102,8 +102,8 @@ impl<A: Clone + PartialEq + Send + 'static> Answers<A> {
         self.records.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The answer about `key`, and when to consult again; `None` if a reconcile will be triggered. Asks if there is no
-    /// answer, or an old one.
+    /// The answer about `key`, and the time of the next consultation; `None` if a reconciliation will be triggered.
+    /// Asks if there is no answer, or an old one.
     pub fn consult<Q>(self: &Arc<Self>, key: Key, question: Q) -> (Option<A>, Option<Duration>)
     where
         Q: Question<Answer = A>,

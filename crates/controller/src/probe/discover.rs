@@ -31,7 +31,7 @@ fn found(read: Result<Result<EndpointSlice, ApiError>, String>) -> Found {
     const WHAT: &str = "EndpointSlice kubernetes in namespace default";
     let slice = match read {
         Ok(Ok(slice)) => slice,
-        Ok(Err(error)) if error.is_not_found() => return Found::Alone(format!("there is no {WHAT}")),
+        Ok(Err(error)) if error.is_not_found() => return Found::Alone(format!("{WHAT} does not exist")),
         // Only an admin can change that.
         Ok(Err(error @ ApiError::Refused(_))) if matches!(&error, ApiError::Refused(status) if status.is_forbidden()) =>
         {
@@ -43,7 +43,7 @@ fn found(read: Result<Result<EndpointSlice, ApiError>, String>) -> Found {
     let ports = slice.ports.as_deref().unwrap_or_default();
     let named = ports.iter().find(|port| port.name.as_deref() == Some("https"));
     let Some(port) = named.or(ports.first()).and_then(|port| port.port) else {
-        return Found::Alone(format!("{WHAT} names no port"));
+        return Found::Alone(format!("{WHAT} has no port"));
     };
     // Ready unless it says otherwise.
     let endpoints = slice.endpoints.as_deref().unwrap_or_default();

@@ -1,13 +1,12 @@
-//! Whether a profile is enforced: whether each API server denies an object of each shape that violates it, and admits one
-//! that complies.
+//! Probe of enforcement: each API server must deny a violating object of each shape, and admit a compliant one.
 
-use std::sync::Arc;
+use std::{fmt::Write as _, sync::Arc};
 
 use futures::future::join_all;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding;
 use palisade_api::{
     conditions::{ConditionType, Reason},
-    names::{self, Shape},
+    names::{self, Part, Shape},
 };
 use palisade_compiler::Question as Objects;
 
@@ -19,6 +18,7 @@ use super::{
 };
 use crate::{
     accepted::AcceptedProfile,
+    conditions::own_stage,
     metrics::{EnforcementResult, Metrics},
     status::{Condition, ConditionStatus},
 };
@@ -36,7 +36,7 @@ pub enum Outcome {
         kind: &'static str,
         /// The message.
         message: String,
-        /// Whether the answer is of this generation, with its parameters.
+        /// True if the answer is of this generation, with its parameters.
         certain: bool,
     },
     /// The probe gave no answer, for this reason.
@@ -76,13 +76,15 @@ pub struct EnforcementAnswer {
     servers: Vec<(String, Outcome)>,
     /// Why only one was probed, if there may be others.
     alone: Option<String>,
+    /// Their actions if they enforce it, for a message.
+    enforced: String,
     /// The part of the profile that no answer can show.
     unseen: Option<&'static str>,
 }
 
 impl EnforcementAnswer {
     fn everywhere(outcome: Outcome) -> Self {
-        Self { servers: vec![(String::new(), outcome)], alone: None, unseen: None }
+        Self { servers: vec![(String::new(), outcome)], alone: None, enforced: String::new(), unseen: None }
     }
 
     /// The worst result.
@@ -90,20 +92,28 @@ impl EnforcementAnswer {
         self.servers.iter().map(|(_, outcome)| outcome).max_by_key(|outcome| outcome.severity()).unwrap_or(&NONE)
     }
 
-    /// Whether each API server enforces the profile.
+    /// True if each API server enforces the profile.
     pub fn passed(&self) -> bool {
         *self.worst() == Outcome::Passed
     }
 
-    /// Why the generation that was asked about must not stay in force: an API server denies by it an object that
-    /// complies. It had denied by it one that violates it before, so it has read this generation; and it has what it reads.
-    /// That a violation is admitted shows no such thing: the API server may be slow.
+    /// The reason why the probed generation must not stay in effect: with it, an API server denies a compliant object.
+    /// The API server has denied a violating object with it before, so it has read this generation and its parameters.
+    /// An admitted violation is not a refutation: the API server may be slow.
     pub fn refutation(&self) -> Option<String> {
         match self.worst() {
             Outcome::CompliantDenied { kind, message, certain: true } => {
-                Some(format!("an API server denies a {kind} that complies: {message}"))
+                Some(format!("an API server denies a compliant {kind}: {message}"))
             }
             _ => None,
+        }
+    }
+
+    /// The API servers that were asked, for a message.
+    pub fn servers(&self) -> String {
+        match self.servers.as_slice() {
+            [_] => "the API server".to_owned(),
+            several => format!("each of {} API servers", several.len()),
         }
     }
 
@@ -111,11 +121,7 @@ impl EnforcementAnswer {
     pub fn condition(&self) -> Condition {
         let (status, reason, text) = match self.worst() {
             Outcome::Passed => {
-                let who = match self.servers.as_slice() {
-                    [_] => "the API server".to_owned(),
-                    several => format!("each of {} API servers", several.len()),
-                };
-                let text = format!("{who} denies objects that violate the profile and admits objects that comply");
+                let text = format!("{} {}, and admits compliant objects", self.servers(), self.enforced);
                 (ConditionStatus::True, Reason::ProbesPassed, text)
             }
             Outcome::ViolationAdmitted(kind, check) => (
@@ -123,11 +129,9 @@ impl EnforcementAnswer {
                 Reason::ViolationAdmitted,
                 format!("a {kind} that violates check {check} is admitted"),
             ),
-            Outcome::CompliantDenied { kind, message, .. } => (
-                ConditionStatus::False,
-                Reason::CompliantPodDenied,
-                format!("a {kind} that complies is denied: {message}"),
-            ),
+            Outcome::CompliantDenied { kind, message, .. } => {
+                (ConditionStatus::False, Reason::CompliantPodDenied, format!("a compliant {kind} is denied: {message}"))
+            }
             Outcome::Failed(message) => (ConditionStatus::Unknown, Reason::ProbeFailed, message.clone()),
             Outcome::Impossible => {
                 let text = "no labels make the profile select the probe namespace";
@@ -168,10 +172,32 @@ enum Action {
 struct Judged {
     policy: String,
     action: Action,
+    part: Part,
     objects: Objects,
 }
 
-/// Asks whether a profile is in force.
+/// The actions of an API server on violations, for a message. `checks` are those with a separate stage.
+fn enforced(all: &[Judged], checks: &str) -> String {
+    let of = |action| {
+        let shapes = all.iter().filter(|one| one.action == action).filter_map(|one| match one.part {
+            Part::Judge(Shape::Pods) => Some("pods"),
+            Part::Judge(Shape::Workloads) => Some("workloads"),
+            Part::Checks(_) | Part::Guard => None,
+        });
+        shapes.collect::<Vec<_>>().join(" and ")
+    };
+    let mut text = match (of(Action::Deny).as_str(), of(Action::Warn).as_str()) {
+        ("", warned) => format!("warns about {warned} that violate the profile"),
+        (denied, "") => format!("denies {denied} that violate the profile"),
+        (denied, warned) => format!("denies {denied} that violate the profile, warns about such {warned}"),
+    };
+    if all.iter().any(|one| matches!((one.part, one.action), (Part::Checks(_), Action::Deny))) {
+        let _ = write!(text, ", denies violations of {checks} at every stage");
+    }
+    text
+}
+
+/// The probe of enforcement of a profile.
 pub struct EnforcementProbe {
     site: Arc<Site>,
     metrics: Arc<Metrics>,
@@ -189,16 +215,18 @@ impl EnforcementProbe {
 
     fn shapes(accepted: &AcceptedProfile) -> (Vec<Judged>, Option<&'static str>) {
         let (compiled, mut shapes, mut unseen) = (&accepted.compiled, Vec::new(), None);
-        for shape in Shape::ALL {
-            let Some(binding) = compiled.probed_binding(shape) else { continue };
+        for part in Part::ALL {
+            let Some(binding) = compiled.probed_binding(part) else { continue };
             // A shape without a probe is in the cluster as desired by now, and was written before the policy for pods:
             // an API server that enforces the latter has read the former, too.
-            let Some(objects) = compiled.probes.question(shape) else { continue };
+            let Some(objects) = compiled.probes.question(part) else { continue };
             match action(binding) {
                 Some(action) => {
-                    shapes.push(Judged { policy: names::policy(&compiled.profile, shape), action, objects });
+                    shapes.push(Judged { policy: names::policy(&compiled.profile, part), action, part, objects });
                 }
-                None => unseen = Some("whether workloads are audited shows in the audit log only"),
+                // The condition has what is audited, or else checks with a stage of their own.
+                None if part != Part::Judge(Shape::Workloads) => {}
+                None => unseen = Some("the stage Audit of workloads is visible only in the audit log"),
             }
         }
         (shapes, unseen)
@@ -279,7 +307,7 @@ fn action(binding: &ValidatingAdmissionPolicyBinding) -> Option<Action> {
     }
 }
 
-/// By what an API server shows that for it the probe namespace has the labels of a profile: the policy of the profile judges
+/// Detects that an API server has the labels of a profile on the probe namespace: the policy of the profile evaluates
 /// an object there.
 pub struct Sign(Judged);
 
@@ -289,10 +317,11 @@ impl Sign {
         EnforcementProbe::shapes(accepted).0.into_iter().next().map(Self)
     }
 
-    /// Whether a server shows it.
+    /// True if a server shows it.
     ///
     /// # Errors
-    /// Why there is no answer.
+    ///
+    /// The reason why there is no answer.
     pub async fn is_shown(&self, site: &Site, server: &Server) -> Result<bool, String> {
         let Self(judged) = self;
         match site.ask(server, &judged.objects.path, &judged.objects.violating).await?.of_policy(&judged.policy) {
@@ -322,7 +351,12 @@ impl Question for EnforcementProbe {
             return EnforcementAnswer::everywhere(Outcome::Failed("no API server is known".to_owned()));
         }
         let asked = set.servers.iter().map(|one| async { (one.address.clone(), self.of_server(one, turn).await) });
-        EnforcementAnswer { servers: join_all(asked).await, alone: set.alone, unseen: self.unseen }
+        EnforcementAnswer {
+            servers: join_all(asked).await,
+            alone: set.alone,
+            enforced: enforced(&self.shapes, &own_stage(&self.accepted.compiled.enforcement)),
+            unseen: self.unseen,
+        }
     }
 
     fn is_right(&self, answer: &EnforcementAnswer) -> bool {
@@ -343,23 +377,122 @@ impl Question for EnforcementProbe {
     }
 }
 
-/// Whether some API server denies, by the policy for pods, a pod that violates the profile. `None` if that is unknown.
-pub async fn denies(site: &Site, accepted: &AcceptedProfile) -> Option<bool> {
-    let compiled = &accepted.compiled;
-    let (labels, objects) = (compiled.probe_labels()?, compiled.probes.question(Shape::Pods)?);
-    site.label(&labels).await.ok()?;
-    let policy = names::policy(&compiled.profile, Shape::Pods);
-    let set = site.servers.current().await;
-    let asked = set.servers.iter().map(|server| async {
-        match site.ask(server, &objects.path, &objects.violating).await.ok()?.of_policy(&policy) {
-            PolicyAnswer::Denied(_) | PolicyAnswer::Broken(_) => Some(true),
-            PolicyAnswer::Admitted { .. } => Some(false),
-            PolicyAnswer::Other(_) => None,
-        }
-    });
-    let answers = join_all(asked).await;
-    if answers.contains(&Some(true)) {
+/// True if an API server denies a violating pod by a policy for pods. `None` if that is unknown.
+pub async fn some_denies(site: &Site, accepted: &AcceptedProfile) -> Option<bool> {
+    let denying = Part::judging(Shape::Pods)
+        .into_iter()
+        .find(|part| accepted.compiled.probed_binding(*part).and_then(action) == Some(Action::Deny))?;
+    let answers = denials(site, accepted, denying).await?;
+    if answers.contains(&Denial::Shown) {
         return Some(true);
     }
-    answers.into_iter().collect::<Option<Vec<_>>>().map(|_| false)
+    answers.iter().all(|answer| *answer == Denial::Missing).then_some(false)
+}
+
+/// True if all API servers deny a violating object by the policy for this part. `None` if that cannot be determined.
+pub async fn all_deny(site: &Site, accepted: &AcceptedProfile, part: Part) -> Option<bool> {
+    let answers = denials(site, accepted, part).await?;
+    let has = |wanted: &[Denial]| answers.iter().any(|answer| wanted.contains(answer));
+    if has(&[Denial::Missing, Denial::NoAnswer]) {
+        return Some(false);
+    }
+    (!has(&[Denial::Hidden])).then_some(true)
+}
+
+/// The answer of a server about a violating object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Denial {
+    /// It denies it by the policy, of this generation.
+    Shown,
+    /// It does not.
+    Missing,
+    /// It does not answer in time.
+    NoAnswer,
+    /// The server is known not to answer, or another component denies the object.
+    Hidden,
+}
+
+/// The answer of each API server; `None` if the policy cannot be probed.
+async fn denials(site: &Site, accepted: &AcceptedProfile, part: Part) -> Option<Vec<Denial>> {
+    let compiled = &accepted.compiled;
+    let (labels, objects) = (compiled.probe_labels()?, compiled.probes.question(part)?);
+    if !site.store.has_namespace(names::PROBE_NAMESPACE) {
+        return None;
+    }
+    if site.label(&labels).await.is_err() {
+        return Some(vec![Denial::NoAnswer]);
+    }
+    let policy = names::policy(&compiled.profile, part);
+    let set = site.servers.current().await;
+    let asked = set.servers.iter().map(|server| async {
+        match site.ask(server, &objects.path, &objects.violating).await.map(|reply| reply.of_policy(&policy)) {
+            Ok(PolicyAnswer::Denied(_) | PolicyAnswer::Broken(_)) => Denial::Shown,
+            Ok(PolicyAnswer::Admitted { .. }) => Denial::Missing,
+            Ok(PolicyAnswer::Other(_)) => Denial::Hidden,
+            Err(_) if server.silent().is_some() => Denial::Hidden,
+            Err(_) => Denial::NoAnswer,
+        }
+    });
+    Some(join_all(asked).await).filter(|answers| !answers.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use palisade_api::ToolSecurityProfile;
+    use serde_json::json;
+
+    use super::*;
+
+    /// Each stage of pods and of workloads: what the message of Enforced says if the probes pass.
+    #[test]
+    fn message_says_of_each_shape_what_its_stage_does() {
+        for (pods, workloads, by_label, expected, unseen) in [
+            ("Deny", "Deny", false, "denies pods and workloads that violate the profile", false),
+            ("Deny", "Warn", false, "denies pods that violate the profile, warns about such workloads", false),
+            ("Deny", "Audit", false, "denies pods that violate the profile", true),
+            ("Deny", "Off", false, "denies pods that violate the profile", false),
+            // In the probe namespace, which is in Deny.
+            ("Audit", "Audit", true, "denies pods and workloads that violate the profile", false),
+            ("Audit", "Off", true, "denies pods that violate the profile", false),
+        ] {
+            let stages = if by_label { "ByLabel" } else { "Uniform" };
+            let profile: ToolSecurityProfile = serde_json::from_value(json!({
+                "apiVersion": names::API_VERSION, "kind": "ToolSecurityProfile",
+                "metadata": {"name": "x", "generation": 1},
+                "spec": {
+                    "namespaceSelector": {"matchLabels": {"a": "b"}},
+                    "enforcement": {"pods": pods, "workloads": workloads, "namespaceStages": stages},
+                },
+            }))
+            .expect("a profile");
+            let compiled = palisade_compiler::compile(&profile).expect("it compiles");
+            let compiled = palisade_gate::check(compiled).expect("it is checked");
+            let accepted = AcceptedProfile { profile: Arc::new(profile), compiled };
+            let (shapes, of_audit) = EnforcementProbe::shapes(&accepted);
+            assert_eq!(
+                (enforced(&shapes, "").as_str(), of_audit.is_some()),
+                (expected, unseen),
+                "{pods} {workloads} {stages}"
+            );
+        }
+        let of = |part, action| Judged {
+            policy: String::new(),
+            action,
+            part,
+            objects: Objects {
+                path: String::new(),
+                kind: "",
+                compliant: json!(null),
+                violating: json!(null),
+                check: "",
+            },
+        };
+        let pods = || of(Part::Judge(Shape::Pods), Action::Deny);
+        assert_eq!(
+            enforced(&[pods(), of(Part::Checks(Shape::Workloads), Action::Deny)], "check privileged"),
+            "denies pods that violate the profile, denies violations of check privileged at every stage"
+        );
+        let warned = enforced(&[pods(), of(Part::Checks(Shape::Pods), Action::Warn)], "check privileged");
+        assert_eq!(warned, "denies pods that violate the profile");
+    }
 }

@@ -1,7 +1,7 @@
-//! The labels of the probe namespace: those of the profile that is probed, and those of the installation, which a profile may
-//! demand with other values. These come back when no probe needs another value any more. Pure.
+//! The labels of the probe namespace: those of the probed profile, and those of the installation, which a profile may
+//! require with other values. The latter are restored when no probe needs another value. Pure.
 //!
-//! The former value of such a label is kept in a label beside it, so that no restart forgets it.
+//! The previous value of such a label is kept in another label, so that it survives a restart.
 
 use kube::core::ObjectMeta;
 use palisade_api::names;

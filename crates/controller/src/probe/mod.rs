@@ -1,5 +1,5 @@
-//! Stage probe: asks each API server whether it enforces a profile, by dry runs in the probe namespace: its policy must
-//! deny an object that violates the profile and admit one that complies, and it must mutate a pod as the profile says.
+//! Stage probe: asks each API server by dry runs in the probe namespace if it enforces a profile. Its policy must deny
+//! a violating object and admit a compliant one, and it must mutate a pod as specified in the profile.
 //!
 //! Questions run beside the reconciler ([`answers`]), which never waits for one. They take turns ([`turns`]), because
 //! the namespace has the labels for one profile at a time.
@@ -18,7 +18,7 @@ mod wait;
 
 use std::{fmt::Write as _, sync::Arc, time::Duration};
 
-use palisade_api::names::{self, Shape};
+use palisade_api::names::{self, Part};
 use palisade_objects::selector::Labels;
 use palisade_process::Supervisor;
 
@@ -83,11 +83,11 @@ impl Prober {
         }
     }
 
-    /// Whether the profile is enforced as it is in the cluster, if that is known; and when to consult again.
+    /// The enforcement of the profile in the cluster, if it is known, and the time of the next consultation.
     pub fn enforcement(&self, accepted: &Arc<AcceptedProfile>) -> (Option<EnforcementAnswer>, Option<Duration>) {
         let mut objects = accepted.generation().to_string();
-        for shape in Shape::ALL {
-            for meta in self.site.store.pair(&accepted.compiled.profile, shape.into()).metadata() {
+        for part in Part::ALL.into_iter().filter(|part| part.shape().is_some()) {
+            for meta in self.site.store.pair(&accepted.compiled.profile, part).metadata() {
                 let uid = meta.uid.as_deref().unwrap_or_default();
                 let _ = write!(objects, "/{uid}.{}", meta.generation.unwrap_or_default());
             }
@@ -118,11 +118,19 @@ impl Prober {
         self.mutation.forget(profile);
     }
 
-    /// Whether some API server denies, by the profile's policy, a pod that violates it. `None` if that cannot be known.
-    pub async fn denies(&self, accepted: &AcceptedProfile) -> Option<bool> {
+    /// True if an API server denies a violating pod by the profile's policy. `None` if that is unknown.
+    pub async fn some_denies(&self, accepted: &AcceptedProfile) -> Option<bool> {
         // A removal waits for this, so it goes first.
         let _turn = self.turns.next(Duration::ZERO).await;
-        enforcement::denies(&self.site, accepted).await
+        enforcement::some_denies(&self.site, accepted).await
+    }
+
+    /// True if all API servers deny a violating object by this generation of the policy for a part. `None` if that
+    /// cannot be determined.
+    pub async fn all_deny(&self, accepted: &AcceptedProfile, part: Part) -> Option<bool> {
+        // The write of a policy waits for this.
+        let _turn = self.turns.next(Duration::ZERO).await;
+        enforcement::all_deny(&self.site, accepted, part).await
     }
 
     /// Takes the labels away.

@@ -1,4 +1,5 @@
-//! Which engine mutates pods as a profile says: the API server by a policy, the webhook, or none.
+//! Probe of mutation: detects the engine that mutates pods as specified in a profile: a policy of the API server, the
+//! webhook, or none.
 
 use std::sync::Arc;
 
@@ -21,7 +22,7 @@ use crate::{
 };
 
 /// Why an API server gave no answer to the question.
-const UNREAD: &str = "it does not judge by the profile's policy in namespace palisade-probe yet";
+const UNREAD: &str = "it does not evaluate the profile's policy in namespace palisade-probe yet";
 
 /// The engines that were observed mutating a pod.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,7 +41,7 @@ pub struct MutationAnswer {
 }
 
 impl MutationAnswer {
-    /// From what was found at each address.
+    /// Combines the results of all addresses.
     pub fn new(servers: Vec<(String, Result<ObservedMutators, String>)>) -> Self {
         Self { servers }
     }
@@ -78,10 +79,10 @@ pub struct MutationProbe {
     accepted: Arc<AcceptedProfile>,
     /// A pod without the fields that the profile's mutation sets.
     bare: Json,
-    /// A policy that mutates pods does not say of which profile it is, as the webhook does. Right after a probe of another
-    /// profile, it may be that one's.
+    /// A mutating policy does not identify its profile, unlike the webhook. Immediately after a probe of another
+    /// profile, the mutation may be caused by that one.
     sign: Option<Sign>,
-    /// Whether the API server is to mutate pods.
+    /// True if the API server must mutate pods.
     native: bool,
 }
 

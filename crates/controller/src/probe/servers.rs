@@ -1,8 +1,8 @@
-//! The API servers: each one enforces the policies that it has read itself, so each one is probed by itself.
+//! The API servers: each enforces the policies that it has read, so each is probed separately.
 //!
 //! The EndpointSlice `kubernetes` of the namespace `default` has the addresses behind the service `kubernetes`. The
-//! controller reads them periodically, because servers come and go, and asks each server for its version, so that it
-//! knows one that does not answer before that one takes up a turn.
+//! controller reads them periodically, because servers are added and removed. It asks each server for its version, to
+//! detect servers that do not answer before they use up a turn.
 
 use std::{
     collections::BTreeMap,
@@ -206,7 +206,7 @@ impl Servers {
         for (address, why) in &now_silent {
             self.metrics.answers(address, why.is_none());
             if let Some(why) = why {
-                tracing::warn!(address, error = why, "an API server does not answer");
+                tracing::warn!(address, error = why, "an API server did not answer");
             }
         }
         for (address, _) in was_silent.iter().flatten().filter(|(old, _)| !now_silent.iter().any(|(new, _)| new == old))
@@ -214,7 +214,7 @@ impl Servers {
             self.metrics.forget_server(address);
         }
         let addresses: Vec<_> = now_silent.iter().map(|(address, _)| address.as_str()).collect();
-        tracing::info!(?addresses, alone = set.alone, "API servers that are probed");
+        tracing::info!(?addresses, alone = set.alone, "probing API servers");
         self.set.send_replace(Some(Set { epoch: epoch + 1, ..set }));
         true
     }
@@ -226,10 +226,10 @@ impl Servers {
         }
     }
 
-    /// A client for each address, the one that there is already if there is one.
+    /// A client for each address. Existing clients are reused.
     fn clients(&self, before: Option<&Set>, addresses: &[Uri]) -> Result<Vec<Arc<Server>>, String> {
         let Some(config) = &self.config else {
-            return Err("the controller was given a client and no configuration for other addresses".to_owned());
+            return Err("the controller has a client but no configuration for other addresses".to_owned());
         };
         let known: BTreeMap<_, _> =
             before.iter().flat_map(|set| &set.servers).map(|server| (server.address.as_str(), server)).collect();
@@ -240,7 +240,7 @@ impl Servers {
                 Arc::clone(server)
             } else {
                 let client = Client::try_from(config_at(config, uri))
-                    .map_err(|error| format!("no client could be made for {address}: {error}"))?;
+                    .map_err(|error| format!("no client could be created for {address}: {error}"))?;
                 Server::new(address.clone(), client)
             };
             servers.insert(address, server);

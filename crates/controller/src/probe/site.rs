@@ -29,13 +29,13 @@ pub const PAUSE: (Duration, Duration) = (Duration::from_millis(15), Duration::fr
 pub struct Site {
     /// A client of the configured address.
     pub client: Client,
-    /// What is known of the cluster.
+    /// The state of the cluster.
     pub store: Arc<Store>,
     /// The API servers that are asked.
     pub servers: Arc<Servers>,
 }
 
-/// What an API server answered.
+/// Answer of an API server.
 #[derive(Debug)]
 pub struct Reply {
     /// Its HTTP status.
@@ -51,36 +51,39 @@ pub struct Reply {
 pub enum PolicyAnswer {
     /// It would be admitted.
     Admitted {
-        /// Whether the policy warns.
+        /// True if the policy warns.
         warned: bool,
     },
     /// The policy denies it, with this message.
     Denied(String),
     /// The policy denies everything, because its parameters or their kind are missing.
     Broken(String),
-    /// Something else answered.
+    /// Another component answered.
     Other(String),
 }
 
 impl Site {
-    /// Sets these labels on the namespace, and removes those that were set before, except for those of the installation.
+    /// Sets these labels on the namespace, and removes those that were set before, except for those of the
+    /// installation.
     ///
     /// # Errors
-    /// Why that was not possible.
+    ///
+    /// If the labels could not be set.
     pub async fn label(&self, labels: &Labels) -> Result<(), String> {
         let namespace = names::PROBE_NAMESPACE;
         if !self.store.has_namespace(namespace) {
-            return Err(format!("there is no namespace {namespace}"));
+            return Err(format!("namespace {namespace} does not exist"));
         }
         let api: Api<PartialObjectMeta<Namespace>> = Api::all(self.client.clone());
         let labelled = relabel(&api, labels).await;
         labelled.map_err(|why| format!("namespace {namespace} could not be labelled: {why}"))
     }
 
-    /// Sends a server the creation of an object at a path, as a dry run.
+    /// Sends a server a dry run of the creation of an object at a path.
     ///
     /// # Errors
-    /// Why there is no answer.
+    ///
+    /// The reason why there is no answer.
     pub async fn ask(&self, server: &Server, path: &str, object: &Json) -> Result<Reply, String> {
         if let Some(why) = server.silent() {
             return Err(why);

@@ -1,4 +1,4 @@
-//! The prober with API servers that are slow, silent, wrong or refuse. Time is tokio's, and paused.
+//! The prober with API servers that are slow, silent, wrong or reject. Time is tokio's, and paused.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -23,17 +23,17 @@ struct Mock(Mutex<State>);
 
 #[derive(Default)]
 struct State {
-    /// What the namespace was given last.
+    /// The latest labels of the namespace.
     labels: BTreeMap<String, String>,
-    /// What this server enforces: subjects and resources.
+    /// The subjects and resources that this server enforces.
     in_force: BTreeSet<(String, &'static str)>,
-    /// It denies what complies, too.
+    /// Whether it denies compliant objects, too.
     confused: bool,
     /// How long each answer takes; `None`: for ever.
     latency: Option<Duration>,
-    /// What is answered to the next writes of labels.
+    /// The status codes of the answers to the next writes of labels.
     refusals: VecDeque<u16>,
-    /// What is answered to each write of labels.
+    /// The status code of the answer to each write of labels.
     refuses: Option<u16>,
     /// A warning of the webhook on each pod.
     warning: Option<String>,
@@ -294,7 +294,7 @@ async fn unenforced_profiles_do_not_delay_the_probe_of_another() {
     assert!(took < Duration::from_secs(2), "{took:?}");
     // Neither do they keep a removal waiting.
     let start = Instant::now();
-    assert_eq!(setup.prober.denies(&pods_only("good")).await, Some(true));
+    assert_eq!(setup.prober.some_denies(&pods_only("good")).await, Some(true));
     assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
     // And if the policy comes into force only later, that is noticed soon, too.
     let late = pods_only("late");
@@ -379,7 +379,7 @@ async fn failed_probe_label_write_is_retried_then_reported() {
     assert_eq!(answer.condition().status, ConditionStatus::Unknown, "{answer:?}");
     assert!(took < Duration::from_secs(15), "{took:?}");
     let start = Instant::now();
-    assert_eq!(setup.prober.denies(&accepted).await, None);
+    assert_eq!(setup.prober.some_denies(&accepted).await, None);
     assert!(setup.prober.unlabel().await.is_err());
     assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
 }

@@ -19,7 +19,7 @@ const ROUND: Duration = Duration::from_secs(1);
 const SHORTEST: Duration = Duration::from_millis(50);
 /// The time for which a question has held the namespace counts this many times.
 const WEIGHT: u32 = 5;
-/// The longest turn, when nobody else waits.
+/// The longest turn if no other question waits.
 const LONGEST: Duration = Duration::from_millis(500);
 
 /// Gives turns.
@@ -99,7 +99,7 @@ impl Turn {
         self.since.elapsed()
     }
 
-    /// Whether the holder should stop asking: the more questions wait, the sooner.
+    /// True if the holder should stop asking: the more questions wait, the sooner.
     pub fn is_over(&self) -> bool {
         let waiting = self.turns.as_ref().map_or(0, |turns| turns.waiting());
         self.elapsed() >= (ROUND / waiting.saturating_add(1)).clamp(SHORTEST, LONGEST)

@@ -1,12 +1,12 @@
-//! The background scan: judges the pods and workloads that exist as if they were created now, by the very expressions
-//! that are enforced, and reports what violates a profile.
+//! The background scan: evaluates existing pods and workloads as if they were created now, by the same expressions
+//! that are enforced, and reports violations.
 //!
 //! ```text
-//! list pages --> pass: judge what has changed --> tally by workload --> reports, status, metrics
+//! list pages --> pass: evaluate changes --> tally by workload --> reports, status, metrics
 //! ```
 //!
-//! A pass lists each kind in the whole cluster, a page at a time. It keeps of each object the verdict and what the
-//! verdict depends on, so that the next pass judges only what has changed, and writes nothing if nothing has.
+//! A pass lists each kind in the whole cluster, a page at a time. For each object, it keeps the verdict and the inputs
+//! of the verdict, so that the next pass evaluates only changes, and writes only changed results.
 
 mod needed;
 mod pass;
@@ -71,13 +71,13 @@ enum ScanError {
     Write { error: ApiError },
     #[error("the policies of {profile} could not be compiled: {message}")]
     Compile { profile: String, message: String },
-    #[error("judging panicked, which is a bug in Palisade: {0}")]
+    #[error("the evaluation panicked, which is a bug in Palisade: {0}")]
     Panicked(#[from] tokio::task::JoinError),
 }
 
 fn help(error: &ApiError) -> &'static str {
     if error.is_forbidden() {
-        "; kubectl apply -k manifests/scan permits it, or scan.enabled=true in the chart"
+        "; grant the permission with kubectl apply -k manifests/scan, or with scan.enabled=true in the chart"
     } else {
         ""
     }
@@ -123,7 +123,7 @@ impl Scan {
         }
     }
 
-    /// Waits until a pass is due: the interval is over, or other profiles are in force. Returns these.
+    /// Waits until a pass is due: the interval has elapsed, or other profiles are in effect. Returns these.
     async fn wait(&self, last: &[Arc<AcceptedProfile>], failures: u32) -> Vec<Arc<AcceptedProfile>> {
         let pause = match failures {
             0 => self.interval,
@@ -141,7 +141,7 @@ impl Scan {
         }
     }
 
-    /// The generations of profiles that are in force, in the order of their names.
+    /// The generations of profiles that are in effect, in the order of their names.
     fn in_force(&self) -> Vec<Arc<AcceptedProfile>> {
         if !self.cx.store.synced() {
             return Vec::new();
@@ -184,7 +184,8 @@ impl Scan {
             let mut status = tally::total(tallies.range(of_profile(subject.name())).map(|(_, tally)| tally));
             if let Some(reports) = cut.get(subject.name()) {
                 status.message = format!(
-                    "{} incomplete or missing: all reports together may have {} bytes (--scan-max-report-bytes)",
+                    "{} incomplete or missing: the limit for all reports together is {} bytes \
+                     (--scan-max-report-bytes)",
                     counted(*reports, "report"),
                     self.budget
                 );
@@ -223,7 +224,7 @@ impl Scan {
         Ok(Snapshot { subjects, namespaces, now: Timestamp::now() })
     }
 
-    /// Lists all objects of a kind and judges them, unless only their owners matter.
+    /// Lists all objects of a kind and evaluates them, unless only their owners matter.
     async fn list(
         &mut self,
         mut pass: Pass,
@@ -270,7 +271,7 @@ impl Scan {
         }
     }
 
-    /// Remembers what was found, and has it reported if it differs.
+    /// Stores the results, and triggers a report if they differ.
     fn publish(&self, profile: &str, status: ScanStatus) {
         let Some(state) = self.cx.states.get(profile) else { return };
         let mut known = state.scan();

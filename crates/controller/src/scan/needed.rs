@@ -13,14 +13,14 @@ use crate::{
     judge::{Judgement, Tenant},
 };
 
-/// A judge who knows no exception of tenants, and one for each exception who knows no other.
+/// An evaluator without exception requests, and one for each request with only that request.
 pub struct Needs<'a> {
     without: Tenant<'a>,
     alone: Vec<(&'a ObservedException, Tenant<'a>)>,
 }
 
 impl<'a> Needs<'a> {
-    /// `None` if no exception that a tenant asked for is to be in force.
+    /// `None` if no exception request is approved.
     pub fn of(subject: &'a Subject, namespace: &Namespace, snapshot: &Snapshot) -> Option<Self> {
         let asked: Vec<_> = subject.approved(&namespace.name, snapshot.now).collect();
         if asked.is_empty() {
@@ -35,7 +35,7 @@ impl<'a> Needs<'a> {
         Some(Self { without: knowing(None), alone })
     }
 
-    /// The uids of the exceptions that an object needs. What cannot be judged may need any.
+    /// The uids of the exceptions that an object needs. An object without a verdict may need any of them.
     pub fn by(&self, kind: &str, object: &Json) -> Vec<String> {
         let without = match self.without.judge(kind, object) {
             Judgement::Complies => return Vec::new(),
@@ -56,8 +56,8 @@ impl<'a> Needs<'a> {
     }
 }
 
-/// What a pass says of all exceptions, if it has found that these are needed. It says nothing of a profile that does not
-/// judge workloads: between two runs of a CronJob, nothing that it needs an exception for exists.
+/// The result of a pass for all exceptions, given the needed ones. Exceptions of a profile that does not evaluate
+/// workloads have no result: between two runs of a CronJob, no object exists that needs an exception.
 pub fn all(snapshot: &Snapshot, needed: &BTreeSet<String>) -> Needed {
     let mut all = Needed::new();
     for subject in snapshot.subjects.iter().filter(|subject| subject.judge.judges_workloads()) {

@@ -1,4 +1,5 @@
-//! One pass over the objects of the cluster: judges what has changed since the pass before, and remembers the rest. Pure.
+//! One pass over the objects of the cluster: evaluates changes since the previous pass, and keeps the other results.
+//! Pure.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -20,10 +21,10 @@ use crate::{
     judge::{Existing, Judgement, Tenant},
 };
 
-/// What was found out about an object.
+/// Result for an object.
 #[derive(Debug, Default)]
 pub struct Outcomes {
-    /// What the profiles that judge it say, by profile; without those that it complies with.
+    /// The verdicts by profile, without profiles with which it complies.
     pub judgements: Vec<(String, Judgement)>,
     /// The uids of the exceptions that it needs, without which it would violate a profile.
     pub needs: Vec<String>,
@@ -38,11 +39,11 @@ pub struct Found {
     pub object: Reference,
     /// Its controller.
     pub owner: Option<Reference>,
-    /// What the profiles say of it.
+    /// The verdicts on it.
     pub outcomes: Arc<Outcomes>,
 }
 
-/// What was judged in former passes: an object is judged again only if it or what it is judged by has changed.
+/// Results of previous passes: an object is evaluated again only if it or its inputs have changed.
 #[derive(Debug, Default)]
 pub struct Memory {
     known: HashMap<u128, Known>,
@@ -66,9 +67,9 @@ pub struct Pass {
     found: BTreeMap<&'static str, Vec<Found>>,
     /// The uids of the exceptions that something needs.
     needed: BTreeSet<String>,
-    /// How many objects there are that at least one profile judges.
+    /// Number of objects that at least one profile evaluates.
     pub objects: usize,
-    /// How many of them were judged in this pass.
+    /// Number of objects that were evaluated in this pass.
     pub judged: usize,
 }
 
@@ -79,12 +80,12 @@ impl Pass {
         Self { snapshot, memory, found: BTreeMap::new(), needed: BTreeSet::new(), objects: 0, judged: 0 }
     }
 
-    /// Forgets what was found of a kind, whose list begins again.
+    /// Removes the results for a kind, whose list starts again.
     pub fn restart(&mut self, kind: &'static str) {
         self.found.remove(kind);
     }
 
-    /// Judges some objects: best those of one namespace one after the other, as lists have them.
+    /// Evaluates some objects, preferably ordered by namespace, like lists of the API server.
     pub fn judge(&mut self, kind: &'static str, page: &[Existing]) {
         let Self { snapshot, memory, found, needed, objects, judged } = self;
         let mut place: Option<Place<'_>> = None;
@@ -119,8 +120,8 @@ impl Pass {
         }
     }
 
-    /// Ends: what does not comply, workloads before pods in the order in which kinds were judged; which exceptions are
-    /// needed; and what the next pass need not judge again.
+    /// Ends the pass. Returns non-compliant objects, with workloads before pods in the order of evaluation; the needed
+    /// exceptions; and the memory for the next pass.
     pub fn end(self) -> (Snapshot, Vec<Found>, Needed, Memory) {
         let Self { snapshot, mut memory, mut found, needed, .. } = self;
         memory.known.retain(|_, known| known.pass == memory.pass);
@@ -131,7 +132,7 @@ impl Pass {
         (snapshot, all, needed, memory)
     }
 
-    /// What was remembered, of a pass that did not come to its end.
+    /// The memory of an incomplete pass.
     pub fn abandon(self) -> Memory {
         self.memory
     }
@@ -143,13 +144,13 @@ struct Place<'a> {
     name: String,
     namespace: Option<Namespace>,
     subjects: Vec<(&'a Subject, Option<ToolSecurityParams>)>,
-    /// A digest of all that a verdict depends on besides the object.
+    /// A digest of all inputs of a verdict except the object.
     inputs: u64,
-    /// Made when the first object is judged.
+    /// Created with the first object.
     tenants: Vec<Seat<'a>>,
 }
 
-/// The judges of one profile in a namespace.
+/// The evaluates of one profile in a namespace.
 struct Seat<'a> {
     profile: &'a str,
     tenant: Tenant<'a>,

@@ -1,5 +1,5 @@
-//! The same findings as reports of the `OpenReports` API, or of the API that it comes from (`wgpolicyk8s.io`), where one of
-//! them is installed: for dashboards and other tools that know these.
+//! The same findings as reports of the `OpenReports` API or its predecessor (`wgpolicyk8s.io`), if one of them is
+//! installed: for dashboards and other tools that support them.
 
 use std::collections::BTreeMap;
 
@@ -35,11 +35,11 @@ pub struct ReportApi {
     version: &'static str,
     kind: &'static str,
     plural: &'static str,
-    /// Whether a report says whose it is, and what is left out of it.
+    /// True if a report has an owner and lists omissions.
     is_open_reports: bool,
 }
 
-/// Those that are known; the first one that is served is written.
+/// Supported APIs; the first served one is written.
 const KNOWN: [ReportApi; 2] = [
     ReportApi {
         group: "openreports.io",
@@ -57,7 +57,7 @@ const KNOWN: [ReportApi; 2] = [
     },
 ];
 
-/// Those that the API server serves now.
+/// The APIs that the API server serves now.
 pub async fn served(cx: &Context) -> Result<Vec<ReportApi>, ApiError> {
     let mut served = Vec::new();
     for api in KNOWN {
@@ -93,8 +93,8 @@ pub fn desired(
     reports.map(|report| (reports::key(&report), report)).collect()
 }
 
-/// Keeps the reports of each API that is served: those of the chosen one as they should be, and none of another, such as
-/// one that was served alone before.
+/// Updates the reports of the chosen API, and deletes those of other served APIs, for example of one that was the only
+/// one before.
 pub async fn keep(
     cx: &Context,
     snapshot: &Snapshot,
@@ -131,7 +131,7 @@ impl ReportApi {
         Kind { name: kind, resource, within: Api::namespaced_with, prefix: PREFIX, correction }
     }
 
-    /// What a report says. The summary counts all, the results are the first.
+    /// The content of a report. The summary counts all results, the list has the first ones.
     fn report(self, finding: &Finding<'_>, now: &Time) -> Json {
         let (violations, not_judged) = (finding.tally.violations(), finding.tally.not_judged());
         let summary = json!({"pass": 0, "fail": violations.len(), "warn": 0, "error": not_judged.len(), "skip": 0});
@@ -142,6 +142,8 @@ impl ReportApi {
             set(&mut result, &["severity"], severity);
             set(&mut result, &["category"], category);
             set(&mut result, &["properties", "objects"], one.objects.to_string());
+            let stage = finding.enforcement().stage_of(check, finding.stage);
+            set(&mut result, &["properties", "stage"], stage.to_string());
             result
         });
         let error = not_judged.map(|one| result(finding, "error", &one.workload, &one.message, now));
@@ -168,7 +170,7 @@ fn result(finding: &Finding<'_>, result: &str, workload: &Reference, message: &s
     })
 }
 
-/// Severity and category of a check. What the level Baseline forbids is known to lead out of a container.
+/// Severity and category of a check. Violations of the level Baseline can lead to an escape from a container.
 fn about(check: &str) -> (&'static str, &'static str) {
     let known = catalogue::ALL.iter().find(|known| known.id == check);
     match known.and_then(|known| known.pss.iter().map(|pss| pss.level).min()) {
@@ -178,7 +180,7 @@ fn about(check: &str) -> (&'static str, &'static str) {
     }
 }
 
-/// A report to write, if one says something else. Results that it has keep their times.
+/// A corrected report, if its content differs. Existing results keep their times.
 fn correction(found: &DynamicObject, mut desired: DynamicObject) -> Option<DynamicObject> {
     let id = |result: &Json| json!([result["rule"], result["result"], result["resources"]]).to_string();
     let known = found.data["results"].as_array().into_iter().flatten();

@@ -7,7 +7,7 @@ use kube::{
     Api, Client, Resource, ResourceExt as _,
     api::{DeleteParams, ListParams, ObjectMeta, Preconditions},
 };
-use palisade_api::{Stage, ToolSecurityReport, ToolSecurityReportSpec, names};
+use palisade_api::{Enforcement, Stage, ToolSecurityReport, ToolSecurityReportSpec, names};
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::{
@@ -53,17 +53,17 @@ impl Budget {
     }
 }
 
-/// What a profile found in a namespace.
+/// Findings of a profile in a namespace.
 pub struct Finding<'a> {
     subject: &'a Subject,
     namespace: &'a str,
-    /// What was found.
+    /// The findings.
     pub tally: &'a Tally,
-    /// What becomes of pods that violate the profile there.
+    /// Stage of pods in the namespace.
     pub stage: Stage,
 }
 
-/// All findings of the profiles that were judged by.
+/// All findings of the profiles in this pass.
 pub fn findings<'a>(snapshot: &'a Snapshot, tallies: &'a Tallies) -> impl Iterator<Item = Finding<'a>> {
     let subjects: BTreeMap<_, _> = snapshot.subjects.iter().map(|subject| (subject.name(), subject)).collect();
     tallies.iter().filter_map(move |((profile, namespace), tally)| {
@@ -80,12 +80,17 @@ impl Finding<'_> {
         self.subject.name()
     }
 
+    /// The stages of the profile.
+    pub fn enforcement(&self) -> &Enforcement {
+        &self.subject.accepted.compiled.enforcement
+    }
+
     /// The namespace.
     pub fn namespace(&self) -> &str {
         self.namespace
     }
 
-    /// The metadata of a report, which goes when the profile goes.
+    /// The metadata of a report, which is deleted with the profile.
     pub fn metadata(&self, name: String) -> ObjectMeta {
         let labels = [(names::MANAGED_BY_LABEL, names::MANAGED_BY), (names::PROFILE_LABEL, self.profile())];
         ObjectMeta {
@@ -109,13 +114,14 @@ pub fn desired(snapshot: &Snapshot, tallies: &Tallies, now: &Time, budget: &mut 
     let counts =
         |all: ToolSecurityReportSpec| ToolSecurityReportSpec { violations: vec![], first_not_judged: vec![], ..all };
     let reports = findings(snapshot, tallies).filter_map(|finding| {
-        let spec = budget.take(finding.profile(), finding.tally.report(finding.stage, now.clone()), counts)?;
+        let spec = finding.tally.report(finding.stage, finding.enforcement(), now.clone());
+        let spec = budget.take(finding.profile(), spec, counts)?;
         Some(ToolSecurityReport { metadata: finding.metadata(finding.profile().to_owned()), spec })
     });
     reports.map(|report| (key(&report), report)).collect()
 }
 
-/// What distinguishes a report from others of its kind.
+/// The key of a report.
 pub fn key(report: &impl Resource) -> (String, String) {
     let meta = report.meta();
     (meta.namespace.clone().unwrap_or_default(), meta.name.clone().unwrap_or_default())
@@ -132,7 +138,7 @@ pub struct Kind<K: Resource> {
     pub within: fn(Client, &str, &K::DynamicType) -> Api<K>,
     /// How names begin, before the name of the profile.
     pub prefix: &'static str,
-    /// What to write instead of a report that does not say what it should.
+    /// A corrected report, if its content is outdated.
     pub correction: fn(&K, K) -> Option<K>,
 }
 
@@ -149,7 +155,7 @@ pub const OWN: Kind<ToolSecurityReport> = Kind {
     },
 };
 
-/// Whether two reports go with the same profile.
+/// True if two reports have the same owner.
 pub fn have_same_owner<K: Resource>(one: &K, other: &K) -> bool {
     let owner = |report: &K| report.owner_references().first().map(|owner| owner.uid.clone());
     owner(one) == owner(other)
@@ -197,8 +203,8 @@ where
     Ok(writes)
 }
 
-/// Whether a report that nothing was found for is to go: the profile was judged by, or is gone. One that is not in force
-/// now may be so soon.
+/// True if a report without findings must be deleted: the profile was part of the pass, or was deleted. A profile that
+/// is not in effect now may be so soon.
 fn is_stale<K: Resource>(cx: &Context, kind: &Kind<K>, snapshot: &Snapshot, name: &str) -> bool {
     let Some(profile) = name.strip_prefix(kind.prefix) else { return false };
     snapshot.subjects.iter().any(|subject| subject.name() == profile) || cx.store.profile(profile).is_none()

@@ -1,4 +1,4 @@
-//! What a pass judges objects by: the profiles, the namespaces and the exceptions as they are when it begins. Pure.
+//! The inputs of a pass: the profiles, the namespaces and the exceptions at its start. Pure.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -8,14 +8,14 @@ use palisade_compiler::Namespace;
 
 use crate::{accepted::AcceptedProfile, asked::ObservedException, judge::Judge, store::ObservedNamespace};
 
-/// A profile to judge by.
+/// A profile for evaluation.
 #[derive(Debug)]
 pub struct Subject {
-    /// The generation in force.
+    /// The generation in effect.
     pub accepted: Arc<AcceptedProfile>,
     /// Its policies.
     pub judge: Arc<Judge>,
-    /// What tenants ask for, by namespace.
+    /// Exception requests, by namespace.
     pub asked: BTreeMap<String, Vec<Arc<ObservedException>>>,
 }
 
@@ -25,7 +25,7 @@ impl Subject {
         &self.accepted.compiled.profile
     }
 
-    /// The exceptions that tenants asked for in a namespace that are to be in force.
+    /// The approved exception requests in a namespace.
     pub fn approved(&self, namespace: &str, now: Timestamp) -> impl Iterator<Item = &ObservedException> {
         let asked = self.asked.get(namespace).into_iter().flatten().map(AsRef::as_ref);
         let exceptions = &self.accepted.compiled.exceptions;
@@ -39,7 +39,7 @@ impl Subject {
     }
 }
 
-/// What objects are judged by.
+/// Inputs of the evaluation.
 #[derive(Debug)]
 pub struct Snapshot {
     /// The profiles.

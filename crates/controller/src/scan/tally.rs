@@ -1,10 +1,11 @@
-//! What was found, by profile, namespace and workload: the contents of reports and of the status. Pure.
+//! Findings by profile, namespace and workload: the contents of reports and of the status. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use palisade_api::{
-    MAX_NOT_JUDGED, MAX_VIOLATIONS, NotJudged, ReportedViolation, ScanStatus, Stage, ToolSecurityReportSpec,
+    Enforcement, MAX_NOT_JUDGED, MAX_VIOLATIONS, NotJudged, ReportedViolation, ScanStatus, Stage,
+    ToolSecurityReportSpec,
 };
 use palisade_objects::owners::{Owners, Reference};
 
@@ -16,7 +17,7 @@ const LONGEST: usize = 500;
 /// The most checks that are counted apart.
 const MAX_CHECKS: usize = 256;
 
-/// What was found in one namespace by one profile.
+/// Findings of one profile in one namespace.
 #[derive(Debug, Default)]
 pub struct Tally {
     /// By the workload's kind and name, and by check.
@@ -36,7 +37,7 @@ pub struct Violations {
     pub objects: i64,
 }
 
-/// A workload that could not be judged.
+/// A workload that could not be evaluated.
 #[derive(Debug)]
 pub struct Unjudged {
     /// The workload.
@@ -48,7 +49,7 @@ pub struct Unjudged {
 /// By profile and namespace.
 pub type Tallies = BTreeMap<(String, String), Tally>;
 
-/// Counts what was found. Each object of a workload counts to the topmost workload that is known.
+/// Counts the findings. Each object of a workload counts for the topmost known workload.
 pub fn count(found: &[Found], owners: &Owners) -> Tallies {
     let mut tallies = Tallies::new();
     for Found { namespace, object, owner, outcomes } in found {
@@ -87,7 +88,7 @@ impl Tally {
         self.violations.iter().map(|((_, check), violations)| (check.as_str(), violations))
     }
 
-    /// What could not be judged, in the same order.
+    /// Workloads without a verdict, in the same order.
     pub fn not_judged(&self) -> impl ExactSizeIterator<Item = &Unjudged> {
         self.not_judged.values()
     }
@@ -104,14 +105,15 @@ impl Tally {
         checks
     }
 
-    /// As a report.
-    pub fn report(&self, stage: Stage, observed_time: Time) -> ToolSecurityReportSpec {
+    /// As a report on a namespace that is at a stage.
+    pub fn report(&self, stage: Stage, enforcement: &Enforcement, observed_time: Time) -> ToolSecurityReportSpec {
         let violations = self.violations.iter().take(MAX_VIOLATIONS);
         let violations = violations.map(|((workload, check), Violations { message, objects, .. })| ReportedViolation {
             workload: workload.clone(),
             check: check.clone(),
             message: message.clone(),
             objects: *objects,
+            stage: enforcement.checks.get(check).copied(),
         });
         let not_judged = self.not_judged.iter().take(MAX_NOT_JUDGED);
         let first_not_judged =
@@ -191,7 +193,7 @@ mod tests {
         all.push(found("a", "Pod", "single", None, violates(&["hostPorts"])));
         all.push(found("b", "Pod", "odd", None, Judgement::Unknown("too large".to_owned())));
         let tallies = count(&all, &owners);
-        let a = tallies[&("tools".to_owned(), "a".to_owned())].report(Stage::Warn, at_zero());
+        let a = tallies[&("tools".to_owned(), "a".to_owned())].report(Stage::Warn, &Enforcement::default(), at_zero());
         assert_eq!((a.workloads, a.not_judged), (2, 0));
         assert_eq!(a.checks, [("hostPorts".to_owned(), 2), ("privileged".to_owned(), 1)].into());
         let lines: Vec<_> =
@@ -200,7 +202,7 @@ mod tests {
             lines,
             [("Deployment/web", "hostPorts", 2), ("Deployment/web", "privileged", 3), ("Pod/single", "hostPorts", 1)]
         );
-        let b = tallies[&("tools".to_owned(), "b".to_owned())].report(Stage::Deny, at_zero());
+        let b = tallies[&("tools".to_owned(), "b".to_owned())].report(Stage::Deny, &Enforcement::default(), at_zero());
         assert_eq!((b.workloads, b.not_judged, b.first_not_judged[0].workload.as_str()), (0, 1, "Pod/odd"));
         let total = total(tallies.values());
         assert_eq!((total.workloads, total.namespaces, total.not_judged), (2, 1, 1));
@@ -212,7 +214,7 @@ mod tests {
         let all: Vec<_> =
             (0..30).map(|n| found("a", "Pod", &format!("p-{n:02}"), None, violates(&["hostPorts"]))).collect();
         let tallies = count(&all, &Owners::default());
-        let report = tallies.values().next().expect("one").report(Stage::Deny, at_zero());
+        let report = tallies.values().next().expect("one").report(Stage::Deny, &Enforcement::default(), at_zero());
         assert_eq!((report.workloads, report.violations.len()), (30, MAX_VIOLATIONS));
         assert_eq!(report.violations[0].workload, "Pod/p-00");
     }

@@ -1,7 +1,7 @@
-//! What the controller learns from answers to its own requests, before a watch shows it.
+//! Updates of the store from responses to the controller's own requests, before a watch shows the change.
 //!
-//! An answer may come after what the watch has shown since, and it may have more than what was written. Neither must hide a
-//! change of somebody else.
+//! A response may arrive after newer events of the watch, and may contain more than the written fields. Neither must
+//! hide a change by another client.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use palisade_api::{ToolSecurityParams, ToolSecurityProfile, ToolSecurityProfileS
 use super::{ObservedProfile, ProfileNames, Store, binding_row, namespace_row, params_row, policy_row};
 
 impl Store {
-    /// A namespace was written. The answer has its new state, which may be different in more than what was written.
+    /// A namespace was written. The response has its new state, which may differ in more than the written fields.
     pub fn wrote_namespace(&self, written: PartialObjectMeta<CoreNamespace>) -> ProfileNames {
         let mut inner = self.lock();
         let (name, version, value) = namespace_row(written);
@@ -49,8 +49,8 @@ impl Store {
         self.lock().params.version_of(&(profile.to_owned(), namespace.to_owned()))
     }
 
-    /// Parameters were deleted that had this version before, or others that no watch has shown yet. Newer ones stay: if
-    /// they are not the deleted ones, somebody has created them since, and else the watch shows that.
+    /// Parameters with this version, or newer ones that no watch has shown yet, were deleted. Later ones are kept: if
+    /// they are not the deleted ones, they were created since; otherwise the watch shows the deletion.
     pub fn deleted_params(&self, profile: &str, namespace: &str, version: u64) {
         let key = (profile.to_owned(), namespace.to_owned());
         let mut inner = self.lock();

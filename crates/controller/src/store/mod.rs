@@ -53,17 +53,17 @@ pub struct ObservedProfile {
 pub struct ObservedNamespace {
     /// The parts that parameters and selectors read.
     pub namespace: Packed<Namespace>,
-    /// Whether it is being deleted.
+    /// True if it is being deleted.
     pub terminating: bool,
 }
 
 /// Parameters of a profile in a namespace.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ObservedParams {
-    /// What they say; `None` if they cannot be read.
+    /// Their content; `None` if they cannot be read.
     pub spec: Option<Packed<ToolSecurityParamsSpec>>,
-    /// Whether another client has given them a finalizer or an owner, which can hold or delete them. Parameters that the
-    /// controller writes have neither.
+    /// True if another client has given them a finalizer or an owner, which can hold or delete them. Parameters that
+    /// the controller writes have neither.
     pub held: bool,
 }
 
@@ -100,7 +100,7 @@ struct Inner {
     params: Table<(String, String), Arc<ObservedParams>>,
     policies: Table<String, Arc<ValidatingAdmissionPolicy>>,
     bindings: Table<String, Arc<ValidatingAdmissionPolicyBinding>>,
-    /// The generations of profiles that are in force: not always those that were written last.
+    /// The generations of profiles that are in effect: not always the last written ones.
     in_force: BTreeMap<String, Arc<ToolSecurityProfile>>,
     /// The namespaces that have changed, or whose parameters have, since they were last taken, by profile.
     changed: BTreeMap<String, BTreeSet<String>>,
@@ -114,7 +114,7 @@ impl Store {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether every watch has read its list once. That the list of parameters could be read also shows that
+    /// True if every watch has read its list once. That the list of parameters could be read also shows that
     /// their CustomResourceDefinition is established and served.
     pub fn synced(&self) -> bool {
         let inner = self.lock();
@@ -196,23 +196,23 @@ impl Store {
         (inner.namespaces.get(namespace).cloned(), inner.params.get(&key).cloned())
     }
 
-    /// Whether a namespace exists and is not being deleted.
+    /// True if a namespace exists and is not being deleted.
     pub fn has_namespace(&self, name: &str) -> bool {
         self.lock().namespaces.get(name).is_some_and(|namespace| !namespace.terminating)
     }
 
-    /// Whether a namespace exists, or is being deleted.
+    /// True if a namespace exists, or is being deleted.
     pub fn knows_namespace(&self, name: &str) -> bool {
         self.lock().namespaces.get(name).is_some()
     }
 
-    /// From now on this generation of the profile is in force.
+    /// From now on this generation of the profile is in effect.
     pub fn set_in_force(&self, profile: &Arc<ToolSecurityProfile>) {
         let name = profile.metadata.name.clone().unwrap_or_default();
         self.lock().in_force.insert(name, Arc::clone(profile));
     }
 
-    /// The other profiles in force, by name.
+    /// The other profiles in effect, by name.
     pub fn others_in_force(&self, name: &str) -> Vec<(String, Arc<ToolSecurityProfile>)> {
         let inner = self.lock();
         let others = inner.in_force.iter().filter(|(other, _)| *other != name);
@@ -307,7 +307,7 @@ impl Inner {
         changes.iter().flat_map(|change| self.concerned_by(change)).collect()
     }
 
-    /// The profiles that select the namespace or did so, as they were written or as they are in force.
+    /// The profiles that select or selected the namespace, in their last or their effective generation.
     fn concerned_by(&self, change: &Change<String, Arc<ObservedNamespace>>) -> ProfileNames {
         if change.key == names::PROBE_NAMESPACE {
             // Its labels change with each probe, and it has parameters whatever they are.

@@ -1,4 +1,4 @@
-//! What the controller says of the exceptions that tenants ask for. The clock is the test's.
+//! The controller's status of exception requests. The clock is the test's.
 
 use std::time::Duration;
 
@@ -49,7 +49,7 @@ fn condition(mock: &Mock, type_: &str) -> Option<Json> {
     found["status"]["conditions"].as_array()?.iter().find(|one| one["type"] == type_).cloned()
 }
 
-/// Waits until it is in force, or is not, for this reason.
+/// Waits until it is in effect, or is not, for this reason.
 async fn state(setup: &Setup, reason: &str) -> Duration {
     let found = |mock: &Mock| condition(mock, "Ready").is_some_and(|ready| ready["reason"] == reason);
     setup.until(&format!("state {reason}"), found).await
@@ -68,7 +68,7 @@ async fn state_of_an_exception_is_reported_and_never_an_approval() {
     show(&setup, &exception(&Json::Null));
     state(&setup, "ProfileNotFound").await;
     let of = |type_: &str| condition(&setup.mock, type_).unwrap();
-    assert_eq!(of("Ready")["message"], "there is no ToolSecurityProfile tools");
+    assert_eq!(of("Ready")["message"], "ToolSecurityProfile tools does not exist");
     assert_eq!(
         [&of("Ready")["status"], &of("Stalled")["status"], &of("Approved")["status"]],
         ["False", "True", "False"]
@@ -89,7 +89,7 @@ async fn state_of_an_exception_is_reported_and_never_an_approval() {
         ["True", "False", "True"]
     );
     assert_eq!(of("Ready")["observedGeneration"], 1);
-    assert_eq!(condition(&setup.mock, "InUse"), None, "nobody has looked");
+    assert_eq!(condition(&setup.mock, "InUse"), None, "the background scan has not run");
     let written = json!({"Deployment/encoder": {"privileged": "2999-01-01T00:00:00Z"}});
     setup.until("parameters", |mock| mock.get(&at).unwrap()["spec"]["workloadExceptions"] == written).await;
     let elsewhere = setup.mock.get(&params_path("tools", "b")).unwrap();
@@ -154,7 +154,7 @@ async fn an_end_is_announced_once() {
     // What another process has said already is not said again.
     let mut known = setup.mock.get(STATUS).unwrap();
     known["metadata"]["resourceVersion"] = "1000000".into();
-    known["status"]["conditions"][0]["message"] = "somebody else wrote this".into();
+    known["status"]["conditions"][0]["message"] = "another client wrote this".into();
     show(&setup, &known);
     setup.until("mended", |mock| condition(mock, "Approved").is_some_and(|one| one["message"] == "")).await;
     tokio::time::sleep(Duration::from_secs(5)).await;

@@ -1,10 +1,10 @@
-//! What happens to one profile while others, or its own namespaces, fail. The clock is the test's.
+//! The reconciliation of one profile while others, or some of its namespaces, fail. The clock is the test's.
 
 use std::time::Duration;
 
 use http::Method;
 use kube::runtime::watcher::Event;
-use palisade_api::names;
+use palisade_api::names::{self, Part, Shape};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -24,7 +24,7 @@ fn setup(namespaces: usize) -> Setup {
     Setup::new(&names.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
-/// Whether the object of a request is of a generation.
+/// True if the object of a request is of a generation.
 fn is_of_generation(asked: &RecordedRequest, generation: i64) -> bool {
     asked.body["metadata"]["annotations"][names::GENERATION_ANNOTATION].as_str()
         == Some(generation.to_string().as_str())
@@ -129,7 +129,7 @@ async fn failing_namespace_is_reported_but_sets_no_condition_false() {
     assert_eq!([&failed[0]["name"], &failed[1]["name"]], ["n3", "n5"]);
     assert_eq!(
         status["status"]["namespaces"],
-        json!({"selected": 10, "ready": 8, "failed": 2, "byStage": {"deny": 10, "warn": 0, "audit": 0}})
+        json!({"summary": "8/10", "selected": 10, "ready": 8, "failed": 2, "byStage": {"deny": 10, "warn": 0, "audit": 0}})
     );
     let (status, message) = setup.condition("tools", "Programmed", "Programmed").await;
     assert_eq!(status, "True");
@@ -194,6 +194,47 @@ async fn a_generation_rejected_midway_is_rolled_back() {
     setup.in_force("tools", 1).await;
     let params = params_path("tools", "n1");
     setup.until("its parameters", |mock| mock.get(&params).unwrap()["spec"]["integers"]["uid"] == 50001).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_policy_denies_until_the_one_that_takes_over_is_shown_to_deny() {
+    let setup = Setup::new(&["n0", names::PROBE_NAMESPACE]);
+    setup.run();
+    let denies = |policy: &str| {
+        let actions = setup.mock.get(&format!("{BINDINGS}/{policy}"))?["spec"]["validationActions"].clone();
+        Some(actions == json!(["Deny"]))
+    };
+    let write = |generation, enforcement| {
+        let mut profile = profile("tools", generation, 100);
+        profile["spec"]["enforcement"] = enforcement;
+        setup.observe(&profile);
+    };
+    let (own, none) = (json!({"pods": "Audit", "checks": {"privileged": "Deny"}}), json!({"pods": "Deny"}));
+    let [of_shape, of_checks] =
+        [Part::from(Shape::Pods), Part::Checks(Shape::Pods)].map(|part| names::policy("tools", part));
+    let (of_shape, of_checks) = (&of_shape, &of_checks);
+    write(1, own.clone());
+    setup.condition("tools", "Programmed", "Programmed").await;
+    assert_eq!((denies(of_shape), denies(of_checks)), (Some(false), Some(true)));
+    for (generation, enforcement, first, second, left) in
+        [(2, none, of_shape, of_checks, None), (3, own, of_checks, of_shape, Some(false))]
+    {
+        // The API server does not read the new policy.
+        setup.mock.rule(|_| Respond::Normally);
+        write(generation, enforcement);
+        setup.condition("tools", "Programmed", "ApplyFailed").await;
+        tokio::time::sleep(Duration::from_mins(3)).await;
+        assert_eq!((denies(first), denies(second)), (Some(true), Some(true)), "{generation}");
+        let (_, message) = setup.condition("tools", "Programmed", "ApplyFailed").await;
+        assert!(message.contains(&format!("does not enforce policy {first} yet")), "{message}");
+        // Now it does.
+        let policy = first.clone();
+        setup.mock.rule(move |asked| {
+            if asked.is_dry_run() && asked.is_of("pods") { Respond::Denied(policy.clone()) } else { Respond::Normally }
+        });
+        setup.condition("tools", "Programmed", "Programmed").await;
+        assert_eq!((denies(first), denies(second)), (Some(true), left), "{generation}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

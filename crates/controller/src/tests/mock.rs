@@ -34,7 +34,7 @@ impl RecordedRequest {
         self.query.contains("dryRun=All")
     }
 
-    /// Whether it is about a kind, by its plural.
+    /// True if it is about a kind, by its plural.
     pub fn is_of(&self, plural: &str) -> bool {
         self.path.split('/').any(|part| part == plural)
     }
@@ -51,6 +51,8 @@ pub enum Respond {
     Normally,
     /// With this HTTP status.
     Error(u16),
+    /// With a denial by this policy.
+    Denied(String),
     /// Normally, after this time.
     After(Duration),
     /// Normally, but the answer is under way for this time.
@@ -118,12 +120,12 @@ impl Mock {
         lock(&self.objects).get(path).cloned()
     }
 
-    /// Somebody else writes an object.
+    /// Another client writes an object.
     pub fn put(&self, path: &str, object: Json) {
         lock(&self.objects).insert(path.to_owned(), object);
     }
 
-    /// Somebody else deletes an object. Returns it as a watch shows that.
+    /// Another client deletes an object. Returns it as a watch shows that.
     pub fn remove(&self, path: &str) -> Json {
         let mut object = lock(&self.objects).remove(path).unwrap_or_else(|| panic!("there is no {path}"));
         object["metadata"]["resourceVersion"] = self.next_version().into();
@@ -146,6 +148,10 @@ impl Mock {
         match respond {
             Respond::Normally => self.respond_normally(&asked).await,
             Respond::Error(code) => status(code),
+            Respond::Denied(policy) => failure(
+                422,
+                &format!("ValidatingAdmissionPolicy '{policy}' with binding '{policy}' denied request: no"),
+            ),
             Respond::After(after) => {
                 tokio::time::sleep(after).await;
                 self.respond_normally(&asked).await
@@ -237,6 +243,10 @@ fn json_answer(body: &Json) -> Response<Body> {
 }
 
 fn status(code: u16) -> Response<Body> {
+    failure(code, &format!("the mock says {code}"))
+}
+
+fn failure(code: u16, message: &str) -> Response<Body> {
     let reason = match code {
         404 => "NotFound",
         409 => "Conflict",
@@ -245,7 +255,6 @@ fn status(code: u16) -> Response<Body> {
         429 => "TooManyRequests",
         _ => "",
     };
-    let message = format!("the mock says {code}");
     let body = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason, "message": message});
     answer(code, body.to_string().into_bytes())
 }

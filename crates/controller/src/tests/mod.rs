@@ -62,7 +62,7 @@ impl Setup {
         Self { mock, cx }
     }
 
-    /// Somebody writes a profile whose parameter is the namespace's annotation; `max` makes generations differ.
+    /// Writes a profile whose parameter is the namespace's annotation; `max` makes generations differ.
     fn write(&self, name: &str, generation: i64, max: i64) {
         self.observe(&profile(name, generation, max));
     }
@@ -85,7 +85,7 @@ impl Setup {
         self.shown(kind, self.mock.get(&path(kind, profile)).unwrap(), Event::Apply, Event::Apply);
     }
 
-    /// Somebody else deletes a policy or a binding.
+    /// Another client deletes a policy or a binding.
     fn delete(&self, kind: &str, profile: &str) {
         self.shown(kind, self.mock.remove(&path(kind, profile)), Event::Delete, Event::Delete);
     }

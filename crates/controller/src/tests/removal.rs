@@ -18,7 +18,7 @@ fn is_deletion_of_a_binding(asked: &RecordedRequest) -> bool {
     asked.method == Method::DELETE && asked.path.starts_with(BINDINGS)
 }
 
-/// Somebody deletes the profile, whatever its spec is meanwhile.
+/// Deletes the profile, with a changed spec.
 fn delete(setup: &Setup, spec: impl FnOnce(&mut Json)) {
     let mut deleted = profile("tools", 2, 100);
     deleted["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();

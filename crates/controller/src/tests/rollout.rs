@@ -39,7 +39,7 @@ async fn a_rollout_waits_until_pods_are_mutated() {
 
     // Nobody mutates pods here: this API server stores what it is sent.
     setup.observe(&with_rollout(1, &json!({"spec": {"mutation": {"defaults": "Secure"}}})));
-    setup.until("the rollout waits", |_| says("before an engine is observed mutating pods")).await;
+    setup.until("the rollout waits", |_| says("until an engine is observed mutating pods")).await;
     assert!(!promoted("a") && !promoted("b"));
     setup.observe(&with_rollout(2, &json!({})));
     setup.until("both are promoted", |_| promoted("a") && promoted("b")).await;

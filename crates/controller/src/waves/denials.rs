@@ -1,5 +1,5 @@
-//! The pods that the API server denied to workloads. Whoever applies a workload sees it admitted; the controller that
-//! creates its pods is denied, and reports it in an event of the namespace.
+//! Denied pods of workloads. The API server admits the workload itself; it denies the requests of the controller that
+//! creates the pods, which reports the denial in an event of the namespace.
 
 use std::collections::BTreeMap;
 
@@ -14,10 +14,11 @@ const PAGE: u32 = 500;
 /// The longest message, in characters.
 const LONGEST: usize = 300;
 
-/// The namespaces in which the pods policy of a profile denied a pod since then, and what an event says about it.
+/// The namespaces in which the pods policy of a profile has denied a pod since then, with the message of an event.
 ///
 /// # Errors
-/// The API server gave no list.
+///
+/// If the API server returned no list.
 pub async fn since(client: &Client, profile: &str, then: Timestamp) -> Result<BTreeMap<String, String>, ApiError> {
     let api: Api<Event> = Api::all(client.clone());
     let (mut found, mut page) = (BTreeMap::new(), ListParams::default().fields("reason=FailedCreate").limit(PAGE));
@@ -41,7 +42,7 @@ fn is_denial(event: &Event, profile: &str, then: Timestamp) -> bool {
         && event.message.as_ref().is_some_and(|message| message.contains(&policy))
 }
 
-/// When it happened last. Which field says so depends on what wrote it.
+/// The last time of the event. The field depends on the client that wrote it.
 fn last_seen(event: &Event) -> Option<Timestamp> {
     let series = event.series.as_ref().and_then(|series| Some(series.last_observed_time.as_ref()?.0));
     let times = [

@@ -1,5 +1,5 @@
-//! Stage waves: which namespaces a rollout takes to which stage, and whether what is in them complies. The lane that acts
-//! on it is [`crate::rollout`].
+//! Stage waves: selects the namespaces to promote and their stages, and evaluates their objects. The lane that acts on
+//! it is [`crate::rollout`].
 
 pub mod clock;
 pub mod denials;
@@ -15,23 +15,23 @@ use crate::{
     store::ObservedProfile,
 };
 
-/// What the lane remembers of a profile.
+/// State of the lane for a profile.
 #[derive(Debug, Default)]
 pub struct RolloutState {
     /// For the status; `None` until the lane has looked at the profile.
     pub status: Option<RolloutStatus>,
     /// The generation that the status is about.
     pub generation: Option<i64>,
-    /// When namespaces were judged that did not comply.
+    /// Times of the evaluation of namespaces with violations.
     pub judged: BTreeMap<String, Instant>,
-    /// Whether pods were observed to be mutated as the profile says. They are judged as if they were.
+    /// True if pods were observed to be mutated as the profile says. They are evaluated as if they were.
     pub mutated: bool,
     /// How often it failed in a row.
     pub failures: u32,
 }
 
 impl RolloutState {
-    /// The rollout as a condition of a profile. What an earlier process reported holds until the lane has looked.
+    /// The rollout as a condition of a profile. The report of an earlier process is kept until the lane has run.
     pub fn condition(&self, observed: &ObservedProfile, rollout: &RolloutStatus) -> Condition {
         let reported = || {
             let status = observed.profile.as_ref().ok()?.status.as_ref()?;

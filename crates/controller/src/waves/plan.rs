@@ -1,4 +1,4 @@
-//! Which namespaces a rollout takes to which stage, and what it does next. Pure.
+//! The plan of a rollout: namespaces, their target stages, and the next step. Pure.
 
 use std::collections::BTreeMap;
 
@@ -13,20 +13,21 @@ const NAMED: usize = 10;
 /// The longest reason in a status, in characters.
 const LONGEST: usize = 500;
 
-/// What comes before the generation of the profile, in the annotation of a held namespace.
+/// Prefix of the generation of the profile in the annotation of a held namespace.
 const GENERATION: &str = "by generation ";
 
-/// Why a namespace is not promoted, as its annotation says it.
+/// Reason for holding a namespace, from its annotation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Hold {
-    /// Objects in it violate the profile. They are judged again from time to time.
+    /// Objects in it violate the profile. They are evaluated again periodically.
     Violations {
         /// The first of them, and why.
         why: String,
-        /// The generation of the profile by which they were judged; `None` if an earlier version wrote the annotation.
+        /// The generation of the profile by which they were evaluated; `None` if an earlier version wrote the
+        /// annotation.
         generation: Option<i64>,
     },
-    /// Somebody else wrote the annotation. It holds until they remove it.
+    /// A user wrote the annotation. The namespace is held until a user removes it.
     Manual(String),
 }
 
@@ -71,11 +72,11 @@ pub struct Member<'a> {
 /// The stages of namespaces by the waves up to one of them.
 #[derive(Debug)]
 pub struct Plan<'a> {
-    /// Namespaces to judge and to promote, and the stages to which they go; without those that are held.
+    /// Namespaces to evaluate and to promote, with their target stages; without held ones.
     pub pending: BTreeMap<&'a str, Stage>,
-    /// The same, of those whose objects violated the profile when they were judged last.
+    /// The same, of those whose objects violated the profile when they were evaluated last.
     pub violating: BTreeMap<&'a str, Stage>,
-    /// How many are at the stage to which all waves together take them.
+    /// Number of namespaces at the target stage of all waves.
     pub promoted: usize,
     /// How many are held.
     pub held: usize,
@@ -124,13 +125,13 @@ impl<'a> Plan<'a> {
         plan
     }
 
-    /// Whether no namespace may be promoted.
+    /// True if no namespace may be promoted.
     pub fn is_stopped(&self, rollout: &Rollout) -> bool {
         rollout.on_violation == OnViolation::Stop && !self.violating.is_empty()
     }
 }
 
-/// The stage to which the waves take a namespace; `None` if it is in none of them.
+/// The target stage of a namespace; `None` if it is not part of a wave.
 fn goal(waves: &[Wave], namespace: &Namespace) -> Option<Stage> {
     let stages = waves.iter().filter(|wave| contains(wave, namespace)).map(|wave| wave.stage);
     stages.reduce(|one, other| if other.is_stricter_than(one) { other } else { one })
@@ -143,7 +144,7 @@ fn contains(wave: &Wave, namespace: &Namespace) -> bool {
     named || selected || drawn
 }
 
-/// What tells these waves from others, for a status.
+/// A digest of the waves, for the status.
 pub fn digest(waves: &[Wave]) -> String {
     format!("{:016x}", fnv1a(&serde_json::to_vec(waves).unwrap_or_default()))
 }

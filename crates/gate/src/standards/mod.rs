@@ -17,7 +17,7 @@ use serde_json::{Value as Json, json};
 use self::words::Words;
 use crate::validator::{Decision, ValidationRequest, Validator};
 
-/// Judges pods by the catalogue's Pod Security Standards.
+/// Evaluates pods by the catalogue's Pod Security Standards.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Standards;
 
@@ -35,12 +35,10 @@ impl PodSecurity for Standards {
         let violations = Words { pod, settings: &settings, level }.violations();
         match (decision, violations.is_empty()) {
             (Decision::Admit, true) | (Decision::Deny { .. }, false) => Ok(violations),
-            (Decision::Deny { message, .. }, true) => {
-                Err(format!("the pod has something that is not judged here: {message}"))
-            }
+            (Decision::Deny { message, .. }, true) => Err(format!("a violation has no known wording: {message}")),
             (Decision::Admit, false) => {
                 let said = violations.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-                Err(format!("the pod is judged in two ways; the API server may say: {said}"))
+                Err(format!("the two evaluations of the pod differ; the API server may report: {said}"))
             }
         }
     }

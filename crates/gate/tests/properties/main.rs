@@ -9,6 +9,7 @@ mod early;
 mod excepted;
 mod mutated;
 mod older;
+mod own_stage;
 mod pods;
 mod random;
 mod readable;

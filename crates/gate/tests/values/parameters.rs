@@ -138,7 +138,7 @@ fn refused_values_are_reported_with_their_place_and_what_is_allowed() {
     let path = |prefix: &str| json!({"volumes": {"allowed": ["hostPath"], "hostPaths": [{"pathPrefix": prefix}]}});
     assert_eq!(
         of(path("/data/$text"), "String", "."),
-        "parameter text (annotation e/text) is \".\", which spec.volumes.hostPaths[0].pathPrefix must not contain; allowed is \
+        "parameter text (annotation e/text) is \".\", which spec.volumes.hostPaths[0].pathPrefix must not contain; must be \
          the name of one file or directory: no slash, no white space, not . and not .."
     );
     let registries = json!({"images": {"allowedRegistries": ["a.example", "$text"]}});
@@ -164,7 +164,7 @@ fn refused_values_are_reported_with_their_place_and_what_is_allowed() {
         (level, "String", "0.c1023", "seLinux.levels[0]"),
     ] {
         let problem = of(setting, kind, value);
-        assert!(problem.contains(place) && problem.contains("allowed is "), "{value:?}: {problem:?}");
+        assert!(problem.contains(place) && problem.contains("must be "), "{value:?}: {problem:?}");
     }
     for (setting, kind, value) in [
         (path("/data/$text"), "String", "tool-1.x_y"),

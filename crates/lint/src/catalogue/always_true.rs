@@ -10,7 +10,8 @@ pub(super) static RULE: Rule = Rule {
     category: Category::Dangerous,
     title: "An expression that is always true",
     why: "\
-Whatever the request is, this is true: a validation that denies nothing, or a match condition that leaves nothing out.",
+The result does not depend on the request. A validation that is always true denies no request, and a match condition that is
+always true excludes none.",
     bad: include_str!("always_true.bad.yaml"),
     good: include_str!("always_true.good.yaml"),
 };

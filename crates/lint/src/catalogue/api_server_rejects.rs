@@ -1,4 +1,4 @@
-//! The API server refuses it.
+//! An object that the API server rejects.
 
 use palisade_apiserver::create::{FieldError, Refused};
 use palisade_cel::Position;
@@ -12,10 +12,17 @@ pub(super) static RULE: Rule = Rule {
     id: "api-server-rejects",
     severity: Severity::Error,
     category: Category::Rejected,
-    title: "The API server refuses it",
+    title: "An object that the API server rejects",
     why: "\
-The API server rejects this policy, binding, registration of webhooks, definition or object of parameters. The message is its own
-text; the caret shows the place in the expression or the field. Fix this first: other findings on the object may change.",
+The API server rejects this policy, binding, webhook configuration, CustomResourceDefinition or parameter object. The
+message is the text of the API server; the caret shows the position in the expression or the field. Fix this first: other
+findings on the object may change.
+
+A CustomResourceDefinition is validated in full, as on creation: group, scope, names, versions and the storage version,
+schemas with their rules and defaults, subresources, printer columns, selectable fields, conversion,
+`preserveUnknownFields`, deprecation warnings and the approval of protected groups. Defaults inside metadata are not
+checked. Two cases have no verdict offline and are not reported: the URL of a conversion webhook with characters that a URL
+escapes, and selectable fields whose schema makes the API server fail.",
     bad: include_str!("api_server_rejects.bad.yaml"),
     good: include_str!("api_server_rejects.good.yaml"),
 };

@@ -1,4 +1,4 @@
-//! A binding of no policy.
+//! A binding to a policy that does not exist.
 
 use palisade_manifest::Severity;
 use palisade_manifest::suggestion;
@@ -9,10 +9,9 @@ pub(super) static RULE: Rule = Rule {
     id: "binding-without-policy",
     severity: Severity::Warning,
     category: Category::Dangerous,
-    title: "A binding of no policy",
+    title: "A binding to a policy that does not exist",
     why: "\
-No policy in these files has the name in `policyName`. The API server takes such a binding without a word, and it does
-nothing.",
+No policy in these files has the name in `policyName`. The API server silently accepts such a binding; it has no effect.",
     bad: include_str!("binding_without_policy.bad.yaml"),
     good: include_str!("binding_without_policy.good.yaml"),
 };
@@ -21,7 +20,7 @@ pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
     for binding in &cluster.bindings {
         let named = binding.json["spec"]["policyName"].as_str().unwrap_or_default();
         let kind = binding.kind.trim_end_matches("Binding");
-        // One that the API server refuses is there, too, and what cannot be read may be it.
+        // A policy that the API server rejects counts, too. An object that cannot be read may be the policy.
         let policies = || cluster.said.iter().map(|(item, _)| item).filter(|item| item.kind == kind);
         let unreadable = cluster.unreadable.iter().any(|(object, _)| object.kind == kind);
         if unreadable || policies().any(|policy| policy.name() == named) {

@@ -1,4 +1,4 @@
-//! The removal of a finalizer is denied.
+//! A policy that denies the removal of a finalizer.
 
 use palisade_cel::ast::{Expr, Literal, Node};
 use palisade_manifest::Severity;
@@ -17,19 +17,20 @@ pub(super) static RULE: Rule = Rule {
     id: "blocks-finalizers",
     severity: Severity::Warning,
     category: Category::Dangerous,
-    title: "The removal of a finalizer is denied",
+    title: "A policy that denies the removal of a finalizer",
     why: "\
-An object that is deleted stays until the last of its finalizers is removed, and each removal is an update that the policy
-judges. If the policy denies it, the object can never be deleted, nor the namespace that it is in.
+A deleted object remains until its last finalizer is removed. Each removal is an update that the policy evaluates. If the
+policy denies that update, neither the object nor its namespace can be deleted.
 
-It is a warning where that happens to objects that the policy itself admitted: their creation is not matched, or the verdict
-depends on who asks, on the status or on what an update changes. It is one as well for claims and volumes, each of which has a
-finalizer from Kubernetes. Otherwise it is a note: only objects that were there before the policy, or before its parameters or
-the labels of their namespace changed, can be stuck; mend or delete them before you bind the policy with `Deny`.
+The finding is a warning if it concerns objects that the policy admitted: their creation is not matched, or the verdict
+depends on the requesting user, on the status or on the change that an update makes. It is also a warning for
+PersistentVolumeClaims and PersistentVolumes: Kubernetes adds a finalizer to each of them. Otherwise it is a note. In that
+case only objects that existed before the policy, or before its parameters or the labels of their namespace changed, can be
+stuck. Fix or delete them before you bind the policy with `Deny`.
 
-Let pass what is being deleted (`has(object.metadata.deletionTimestamp)`), or what changes nothing that is judged
-(`request.operation == 'UPDATE' && object.spec == oldObject.spec`). The rule evaluates the expressions for such an update, as far
-as that is possible without an object.",
+Admit objects that are being deleted (`has(object.metadata.deletionTimestamp)`), or updates that do not change the checked
+fields (`request.operation == 'UPDATE' && object.spec == oldObject.spec`). The rule evaluates the expressions for the
+removal of a finalizer, as far as that is possible without an object.",
     bad: include_str!("blocks_finalizers.bad.yaml"),
     good: include_str!("blocks_finalizers.good.yaml"),
 };
@@ -49,7 +50,7 @@ pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
             Some(reason) => (Severity::Warning, format!("can deny the removal of a finalizer: {reason}")),
             None => (
                 Severity::Info,
-                "denies the removal of a finalizer from objects that were there before the policy and violate it"
+                "denies the removal of a finalizer from objects that are older than the policy and violate it"
                     .to_owned(),
             ),
         };
@@ -66,19 +67,19 @@ pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
     }
 }
 
-const HELP: &str = "let pass has(object.metadata.deletionTimestamp), or what leaves the spec as it was";
+const HELP: &str = "admit objects with has(object.metadata.deletionTimestamp), or updates that do not change the spec";
 
-/// Why what the policy admitted, or each object of a kind, can be stuck.
+/// The reason why objects that the policy admitted, or all objects of a kind, can be stuck.
 fn reason(cluster: &Cluster<'_>, policy: &Policy<'_>, rules: &[ResourceRule], removal: &Rest) -> Option<String> {
     let updated = rules.iter().filter(|rule| rule.on("UPDATE")).flat_map(|rule| rule.whole(cluster.kinds()));
     for (group, resource) in updated {
         let created = rules.iter().any(|rule| rule.on("CREATE") && rule.covers(group, resource));
         if !created {
-            return Some(format!("it judges the update of {resource}, and not their creation"));
+            return Some(format!("it evaluates updates of {resource}, but not their creation"));
         }
         if FINALIZED.contains(&(group, resource)) {
             return Some(format!(
-                "Kubernetes gives a finalizer to each of the {resource}, also to those that violate it"
+                "Kubernetes adds a finalizer to all {resource}, including those that violate the policy"
             ));
         }
     }
@@ -86,10 +87,10 @@ fn reason(cluster: &Cluster<'_>, policy: &Policy<'_>, rules: &[ResourceRule], re
     if removal.validations.iter().any(reads_who_asks)
         || conditions.iter().any(|one| reads_who_asks(one) && !is_of_nodes(one))
     {
-        return Some("its verdict depends on who asks, and mostly a controller removes finalizers".to_owned());
+        return Some("its verdict depends on the user, and usually a controller removes finalizers".to_owned());
     }
     if conditions.iter().chain(&removal.validations).any(reads_status) {
-        return Some("its verdict depends on the status, which changes after the creation was admitted".to_owned());
+        return Some("its verdict depends on the status, which can change after the object was admitted".to_owned());
     }
     let creation = scenario::rest(policy, Scenario::Creation);
     if creation.conditions.is_some() && creation.validations.iter().any(|one| tree::constant(one) == Some(false)) {
@@ -106,10 +107,10 @@ fn reason(cluster: &Cluster<'_>, policy: &Policy<'_>, rules: &[ResourceRule], re
     };
     let demanded = |one: &Node| is_in(one, &creation.validations) || scenario::is_unknown(one);
     (!judged || !removal.validations.iter().all(demanded))
-        .then(|| "it demands of an update what it does not demand of a creation".to_owned())
+        .then(|| "its requirements for updates differ from those for creation".to_owned())
 }
 
-/// Kinds of which each object gets a finalizer (`plugin/pkg/admission/storage/storageobjectinuseprotection`).
+/// Kinds whose objects all get a finalizer (`plugin/pkg/admission/storage/storageobjectinuseprotection`).
 const FINALIZED: [(&str, &str); 2] = [("", "persistentvolumeclaims"), ("", "persistentvolumes")];
 
 fn reads_who_asks(node: &Node) -> bool {
@@ -120,7 +121,7 @@ fn reads_who_asks(node: &Node) -> bool {
     })
 }
 
-/// Whether a part is about nodes only: what these create has no finalizers.
+/// Whether a part is about nodes only: the objects that nodes create have no finalizers.
 fn is_of_nodes(node: &Node) -> bool {
     let mut texts = tree::nodes(node).into_iter().filter_map(|node| match &node.expr {
         Expr::Literal(Literal::String(text)) => Some(text),

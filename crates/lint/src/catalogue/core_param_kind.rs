@@ -11,10 +11,10 @@ pub(super) static RULE: Rule = Rule {
     category: Category::Dangerous,
     title: "Parameters in a ConfigMap or another built-in kind",
     why: "\
-When the last bound policy with a built-in `paramKind` is deleted, the API server stops watching that kind, and every
-later policy with it finds no parameters until the server restarts
-([kubernetes#130887](https://github.com/kubernetes/kubernetes/issues/130887)). Nor does a ConfigMap have a schema: all
-its values are texts. Define a CRD.",
+When the last bound policy with a built-in `paramKind` is deleted, the API server stops watching that kind, and every later
+policy with it finds no parameters until the server restarts
+([kubernetes#130887](https://github.com/kubernetes/kubernetes/issues/130887)). Also, a ConfigMap has no schema: all its
+values are strings. Define a CRD for the parameters.",
     bad: include_str!("core_param_kind.bad.yaml"),
     good: include_str!("core_param_kind.good.yaml"),
 };
@@ -28,8 +28,8 @@ pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
             && (!group.contains('.') || group.ends_with(".k8s.io"))
             && Kind::parse(&format!("{api_version}/{kind}")).is_some_and(|kind| cluster.schemas.has(&kind));
         if built_in {
-            let message = format!("takes its parameters from {kind}, which is built in");
-            found.advise(&policy.item, "spec.paramKind.kind", message, "define a kind of your own by a CRD");
+            let message = format!("reads its parameters from {kind}, a built-in kind");
+            found.advise(&policy.item, "spec.paramKind.kind", message, "define a custom kind with a CRD");
         }
     }
 }

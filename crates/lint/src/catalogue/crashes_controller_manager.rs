@@ -1,4 +1,4 @@
-//! A schema on which kube-controller-manager crashes.
+//! A schema that crashes kube-controller-manager.
 
 use palisade_cel::{Minor, schema::Kind};
 use palisade_manifest::Severity;
@@ -10,17 +10,18 @@ pub(super) static RULE: Rule = Rule {
     id: "crashes-controller-manager",
     severity: Severity::Warning,
     category: Category::Dangerous,
-    title: "A schema on which kube-controller-manager crashes",
+    title: "A schema that crashes kube-controller-manager",
     why: "\
-kube-controller-manager checks the types of a ValidatingAdmissionPolicy against the schemas of the kinds that it matches.
-It panics on a schema with `additionalProperties: true`, and again after each restart
-([kubernetes#135145](https://github.com/kubernetes/kubernetes/issues/135145)). Kubernetes 1.36 has the fix; the issue
-names the patch releases of earlier minors that have it. Write `x-kubernetes-preserve-unknown-fields: true` instead, or upgrade before you apply the policy.",
+kube-controller-manager checks the types of a ValidatingAdmissionPolicy against the schemas of the kinds that it matches. It
+panics on a schema with `additionalProperties: true`, and again after each restart
+([kubernetes#135145](https://github.com/kubernetes/kubernetes/issues/135145)). Kubernetes 1.36 has the fix; the issue lists
+the patch releases of earlier minor versions that have it. Write `x-kubernetes-preserve-unknown-fields: true` instead, or
+upgrade before you apply the policy.",
     bad: include_str!("crashes_controller_manager.bad.yaml"),
     good: include_str!("crashes_controller_manager.good.yaml"),
 };
 
-/// The first minor all of whose releases have the fix.
+/// The first minor version with the fix in all its releases.
 const FIXED: Minor = Minor::V1_36;
 
 pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
@@ -39,7 +40,7 @@ pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
                 "the schema of {kind} has additionalProperties: true at {field}: kube-controller-manager crashes on it in \
                  releases without the fix of kubernetes#135145"
             );
-            let help = "write x-kubernetes-preserve-unknown-fields: true in the definition, or upgrade first";
+            let help = "write x-kubernetes-preserve-unknown-fields: true in the CRD, or upgrade first";
             found.advise(&policy.item, path, message, help);
         }
     }

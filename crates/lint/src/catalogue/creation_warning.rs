@@ -1,4 +1,4 @@
-//! The API server warns when it is created.
+//! An object that the API server accepts with a warning.
 
 use palisade_manifest::Severity;
 
@@ -8,9 +8,9 @@ pub(super) static RULE: Rule = Rule {
     id: "creation-warning",
     severity: Severity::Warning,
     category: Category::Warned,
-    title: "The API server warns when it is created",
+    title: "An object that the API server accepts with a warning",
     why: "\
-The API server takes it and answers with this warning.",
+The API server accepts the object and returns this warning.",
     bad: include_str!("creation_warning.bad.yaml"),
     good: include_str!("creation_warning.good.yaml"),
 };

@@ -1,4 +1,4 @@
-//! What is deleted is denied where parameters are missing.
+//! A policy that denies deletions if parameters are missing.
 
 use palisade_manifest::Severity;
 
@@ -8,11 +8,11 @@ pub(super) static RULE: Rule = Rule {
     id: "deny-on-missing-params",
     severity: Severity::Warning,
     category: Category::Dangerous,
-    title: "What is deleted is denied where parameters are missing",
+    title: "A policy that denies deletions if parameters are missing",
     why: "\
-The binding denies where there are no parameters, the parameters are in the namespace of the request, and the policy
-matches deletions. In a namespace that is being deleted, the parameters may be gone before the rest: then nothing else
-can be deleted, and the namespace stays for ever. Match deletions no more, give `paramRef.namespace`, or use
+The binding denies requests without parameters, the parameters are in the namespace of the request, and the policy matches
+deletions. When a namespace is deleted, its parameters may be deleted before the other objects. Those objects can then no
+longer be deleted, and the namespace remains in `Terminating`. Do not match `DELETE`, set `paramRef.namespace`, or use
 `parameterNotFoundAction: Allow`.",
     bad: include_str!("deny_on_missing_params.bad.yaml"),
     good: include_str!("deny_on_missing_params.good.yaml"),
@@ -34,7 +34,7 @@ pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
                 binding,
                 "spec.paramRef.parameterNotFoundAction",
                 "denies deletions in a namespace whose parameters were deleted first",
-                "match no deletions, or give paramRef.namespace",
+                "do not match DELETE, or set paramRef.namespace",
             );
         }
     }

@@ -1,4 +1,4 @@
-//! Two objects of one name.
+//! Two objects with the same name.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -10,9 +10,10 @@ pub(super) static RULE: Rule = Rule {
     id: "duplicate-name",
     severity: Severity::Error,
     category: Category::Dangerous,
-    title: "Two objects of one name",
+    title: "Two objects with the same name",
     why: "\
-Two objects of these files have the same kind and name, and so are one in the cluster: the one that is applied last.",
+Two objects in these files have the same kind and name. In the cluster they are one object: the one that is applied last
+overwrites the other.",
     bad: include_str!("duplicate_name.bad.yaml"),
     good: include_str!("duplicate_name.good.yaml"),
 };

@@ -1,4 +1,4 @@
-//! A policy for everything that denies when it fails.
+//! A policy that matches everything and denies if it fails.
 
 use palisade_manifest::Severity;
 
@@ -9,11 +9,11 @@ pub(super) static RULE: Rule = Rule {
     id: "fail-unscoped",
     severity: Severity::Error,
     category: Category::Dangerous,
-    title: "A policy for everything that denies when it fails",
+    title: "A policy that matches everything and denies if it fails",
     why: "\
-The policy matches every resource of every group in every namespace, and denies whatever its expressions fail for. One
-mistake and nothing can be written to the cluster any more, maybe not even the repair. Name what is meant, or narrow it
-by selectors or match conditions, or set `failurePolicy: Ignore`.",
+The policy matches every resource of every group in every namespace, and denies every request for which an expression fails.
+A single error in it can block all writes to the cluster, possibly including the fix. List the resources, limit the policy
+with selectors or match conditions, or set `failurePolicy: Ignore`.",
     bad: include_str!("fail_unscoped.bad.yaml"),
     good: include_str!("fail_unscoped.good.yaml"),
 };

@@ -1,4 +1,4 @@
-//! What the expressions fail for is admitted.
+//! A policy that admits requests for which an expression fails.
 
 use palisade_manifest::Severity;
 
@@ -9,10 +9,11 @@ pub(super) static RULE: Rule = Rule {
     id: "fails-open",
     severity: Severity::Info,
     category: Category::Dangerous,
-    title: "What the expressions fail for is admitted",
+    title: "A policy that admits requests for which an expression fails",
     why: "\
-With `failurePolicy: Ignore`, a request for which an expression fails is admitted: a user who can make it fail, by leaving
-out a field that is read without asking, passes the policy. Fine while it is tried out; not for what must hold.",
+With `failurePolicy: Ignore`, a request is admitted if an expression fails. A user can bypass the policy by making an
+expression fail, for example by omitting a field that is read without `has()`. This is acceptable during a trial; use `Fail`
+in production.",
     bad: include_str!("fails_open.bad.yaml"),
     good: include_str!("fails_open.good.yaml"),
 };
@@ -21,7 +22,7 @@ pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
     for policy in cluster.policies.iter().filter(|policy| !policy.fails_closed()) {
         let denying = cluster.bindings_of(policy).any(is_denying) || policy.item.kind.starts_with("Mutating");
         if denying {
-            found.add(&policy.item, "spec.failurePolicy", "admits what an expression fails for");
+            found.add(&policy.item, "spec.failurePolicy", "admits requests for which an expression fails");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A policy that can deny what the control plane does in kube-system.
+//! A policy that can deny requests of the control plane in kube-system.
 
 use palisade_apiserver::objects::Kinds;
 use palisade_manifest::Severity;
@@ -10,13 +10,13 @@ pub(super) static RULE: Rule = Rule {
     id: "matches-kube-system",
     severity: Severity::Warning,
     category: Category::Dangerous,
-    title: "A policy that can deny what the control plane does in kube-system",
+    title: "A policy that can deny requests of the control plane in kube-system",
     why: "\
-With `failurePolicy: Fail`, an expression that fails, or parameters that are missing, deny requests in `kube-system` as
-well: controllers, schedulers and nodes stop working, and whoever would repair it may be among them. It is reported for the
-kinds and operations that the control plane needs there, such as pods that controllers create and ReplicaSets that they
-scale; not for what only people and addons write. Leave the namespace out by a `namespaceSelector`, in the policy or in each
-binding, or by a match condition that names it.",
+With `failurePolicy: Fail`, a failing expression or missing parameters also deny requests in `kube-system`. Controllers,
+schedulers and nodes then stop working, possibly including the ones needed for the repair. The rule reports kinds and
+operations that the control plane needs there, such as pods that controllers create and ReplicaSets that they scale. It does
+not report kinds that only users and add-ons write. Exclude the namespace with a `namespaceSelector`, in the policy or in
+each binding, or with a match condition that names it.",
     bad: include_str!("matches_kube_system.bad.yaml"),
     good: include_str!("matches_kube_system.good.yaml"),
 };
@@ -29,7 +29,7 @@ pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
             continue;
         }
         let rules = policy.rules();
-        // A policy for everything has a rule of its own.
+        // The rule `fail-unscoped` is about policies that match everything.
         let scoped =
             rules.iter().filter(|rule| rule.scope != "Cluster" && rule.names.is_empty() && !rule.is_everything());
         let matched: Vec<_> = scoped.flat_map(|rule| written(&kinds, rule)).collect();
@@ -47,8 +47,8 @@ pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
     }
 }
 
-/// The resources of a rule that the control plane writes in kube-system. Only built-in kinds are those, in versions that
-/// are served: definitions in the input add none.
+/// The resources of a rule that the control plane writes in kube-system. Only built-in kinds in served versions count:
+/// CRDs in the input add none.
 fn written(kinds: &Kinds, rule: &ResourceRule) -> Vec<&'static str> {
     let is_served = |group: &str, resource: &str| {
         let plural = resource.split('/').next().unwrap_or_default();
@@ -63,11 +63,11 @@ fn written(kinds: &Kinds, rule: &ResourceRule) -> Vec<&'static str> {
     CONTROL_PLANE_WRITES.iter().filter(is_matched).map(|(_, resource, _)| *resource).collect()
 }
 
-/// Group, resource and operations: what controllers, schedulers, nodes and the API server itself write in namespaces, by
-/// the roles that Kubernetes gives them (`plugin/pkg/auth/authorizer/rbac/bootstrappolicy`: `controller_policy.go`,
-/// `policy.go`, `namespace_policy.go`). Left out are Leases, which have a rule of their own; what those two controllers
-/// may write that may write everything, the garbage collector and that of namespaces; and scales, for whose autoscaler
-/// somebody would have to ask.
+/// Group, resource and operations that controllers, schedulers, nodes and the API server itself write in namespaces,
+/// according to their bootstrap roles (`plugin/pkg/auth/authorizer/rbac/bootstrappolicy`: `controller_policy.go`,
+/// `policy.go`, `namespace_policy.go`). The list omits Leases, which have a separate rule; the objects of the garbage
+/// collector and the namespace controller, which have permission to write everything; and scales, which need a
+/// `HorizontalPodAutoscaler` that a user creates.
 pub const CONTROL_PLANE_WRITES: &[(&str, &str, &str)] = &[
     ("", "pods", "CREATE UPDATE DELETE"),
     ("", "pods/binding", "CREATE"),

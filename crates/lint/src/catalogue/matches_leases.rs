@@ -11,9 +11,9 @@ pub(super) static RULE: Rule = Rule {
     category: Category::Dangerous,
     title: "A policy that can deny Leases",
     why: "\
-The kubelets and the leaders of the control plane renew a Lease every few seconds. A policy that denies them, because an
-expression fails or parameters are missing, makes all nodes `NotReady` and takes the controllers their leadership. Take
-Leases out of `resources`, or leave out `kube-system` and `kube-node-lease`.",
+Kubelets and the leaders of the control plane renew a Lease every few seconds. If the policy denies this, because an
+expression fails or parameters are missing, all nodes become `NotReady` and controllers lose their leadership. Remove Leases
+from `resources`, or exclude `kube-system` and `kube-node-lease`.",
     bad: include_str!("matches_leases.bad.yaml"),
     good: include_str!("matches_leases.good.yaml"),
 };
@@ -35,7 +35,7 @@ pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
                 &policy.item,
                 &format!("{}.resources", rule.path()),
                 "matches the Leases of nodes and of the control plane",
-                "leave out kube-system and kube-node-lease by a namespaceSelector",
+                "exclude kube-system and kube-node-lease with a namespaceSelector",
             );
         }
     }

@@ -1,4 +1,4 @@
-//! A policy that can deny what kubelets write about their Nodes.
+//! A policy that can deny kubelets the update of their Nodes.
 
 use palisade_manifest::Severity;
 
@@ -9,10 +9,10 @@ pub(super) static RULE: Rule = Rule {
     id: "matches-nodes",
     severity: Severity::Warning,
     category: Category::Dangerous,
-    title: "A policy that can deny what kubelets write about their Nodes",
+    title: "A policy that can deny kubelets the update of their Nodes",
     why: "\
-Kubelets register and update their own Node. If the policy denies that, no node can join, and those that are there become
-`NotReady`. Let requests of `system:nodes` pass by a match condition, or match fewer operations.",
+Kubelets register and update their own Node. If the policy denies that, no node can join, and existing nodes become
+`NotReady`. Exclude requests of `system:nodes` with a match condition, or match fewer operations.",
     bad: include_str!("matches_nodes.bad.yaml"),
     good: include_str!("matches_nodes.good.yaml"),
 };

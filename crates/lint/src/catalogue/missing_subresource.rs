@@ -1,4 +1,4 @@
-//! A subresource by which the policy can be passed.
+//! A subresource that bypasses the policy.
 
 use palisade_cel::{
     ast::{Expr, Literal, Node},
@@ -19,15 +19,16 @@ pub(super) static RULE: Rule = Rule {
     id: "missing-subresource",
     severity: Severity::Warning,
     category: Category::Dangerous,
-    title: "A subresource by which the policy can be passed",
+    title: "A subresource that bypasses the policy",
     why: "\
-What the expressions look at can also be changed through a subresource that the rules do not match: the image of a container
-through `pods/ephemeralcontainers`, its CPU and memory through `pods/resize`, the number of replicas through
-`deployments/scale`. `resources: [\"*\"]` matches no subresource. Name it, or `*/*`, and look at what it changes: ephemeral
-containers are in `spec.ephemeralContainers`, and the object of a scale is a `Scale` with `spec.replicas`.
+A checked field can also be changed through a subresource that the rules do not match: the image of a container through
+`pods/ephemeralcontainers`, its CPU and memory through `pods/resize`, the number of replicas through `deployments/scale`.
+`resources: [\"*\"]` matches no subresource. List the subresource, or `*/*`, and check the fields that it changes: ephemeral
+containers are in `spec.ephemeralContainers`, and the object of a scale request is a `Scale` with `spec.replicas`.
 
-Not reported are fields that the subresource cannot have or change: ephemeral containers have no ports, probes, resources or
-lifecycle, and a resize changes CPU and memory, and removes none.",
+The rule does not report fields that the subresource cannot set or change: ephemeral containers have no ports, probes,
+resources or lifecycle, and a resize changes CPU and memory but removes neither. It also ignores a policy if another policy
+in the same files checks such fields of the subresource.",
     bad: include_str!("missing_subresource.bad.yaml"),
     good: include_str!("missing_subresource.good.yaml"),
 };
@@ -41,9 +42,19 @@ pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
             let full = format!("{}/{}", gap.resource, gap.subresource);
             let covered = rules.iter().any(|rule| rule.on("UPDATE") && rule.covers(gap.group, &full));
             let Some(rule) = plain.filter(|rule| !covered && rule.names.is_empty()) else { continue };
-            if reads(cluster, policy, gap) {
-                let message =
-                    format!("what is checked of {} can be changed through {full}, which is not matched", gap.resource);
+            let judged_apart = || {
+                let others =
+                    cluster.policies.iter().filter(|other| !std::ptr::eq(*other, policy) && judges_updates(other));
+                others.into_iter().any(|other| {
+                    let covers = |rule: &ResourceRule| rule.on("UPDATE") && rule.covers(gap.group, &full);
+                    other.rules().iter().any(covers) && reads(cluster, other, gap)
+                })
+            };
+            if reads(cluster, policy, gap) && !judged_apart() {
+                let message = format!(
+                    "fields of {} that it checks can be changed through {full}, which is not matched",
+                    gap.resource
+                );
                 let help = format!("add {full} to the resources, with operation UPDATE{}", gap.help);
                 found.advise(&policy.item, &format!("{}.resources", rule.path()), message, &help);
             }
@@ -58,19 +69,21 @@ fn judges_updates(policy: &Policy<'_>) -> bool {
     update.conditions.is_some() && (mutates || !update.validations.is_empty())
 }
 
-/// A subresource that changes what policies for the resource look at.
+/// A subresource that changes fields which policies for the resource check.
 struct Gap {
     group: &'static str,
     resource: &'static str,
     subresource: &'static str,
     kind: &'static str,
-    /// The ends of the paths of structs, and the fields of these that it changes.
+    /// The last parts of the paths of structs, and the fields of these structs that it changes.
     structs: &'static [&'static str],
     fields: &'static [&'static str],
     help: &'static str,
 }
 
 const CONTAINERS: &[&str] = &[".containers.@idx", ".initContainers.@idx", ".ephemeralContainers.@idx"];
+/// The containers whose checks also concern ephemeral ones; init containers are another kind of container.
+const BESIDE_EPHEMERAL: &[&str] = &[".containers.@idx", ".ephemeralContainers.@idx"];
 
 const GAPS: &[Gap] = &[
     Gap {
@@ -78,7 +91,7 @@ const GAPS: &[Gap] = &[
         resource: "pods",
         subresource: "ephemeralcontainers",
         kind: "Pod",
-        structs: CONTAINERS,
+        structs: BESIDE_EPHEMERAL,
         // `allowedEphemeralContainerFields` in pkg/apis/core/validation/validation.go, without the name.
         fields: &[
             "image",
@@ -97,7 +110,7 @@ const GAPS: &[Gap] = &[
             "stdinOnce",
             "tty",
         ],
-        help: ", and look at spec.ephemeralContainers",
+        help: ", and check spec.ephemeralContainers",
     },
     Gap {
         group: "",
@@ -124,7 +137,7 @@ const SCALE: Gap = Gap {
     help: "; its object is a Scale",
 };
 
-/// Whether a policy decides by a field that a subresource changes.
+/// Whether the verdict of a policy depends on a field that a subresource changes.
 fn reads(cluster: &Cluster<'_>, policy: &Policy<'_>, gap: &Gap) -> bool {
     let environment = cluster
         .type_check(policy)
@@ -158,9 +171,9 @@ fn object(of: &Type) -> Option<&str> {
     }
 }
 
-/// Whether an expression that has to be true, or one that is anything, can become false by a resize. That changes CPU and
-/// memory only, adds requests and limits and removes none, and keeps the pod's class of service (`ValidatePodResize` and
-/// `validateContainerResize` in pkg/apis/core/validation/validation.go).
+/// Whether a resize can make an expression false; if `demanded`, the expression was true before. A resize changes only
+/// CPU and memory, adds requests and limits and removes none, and keeps the pod's quality of service class
+/// (`ValidatePodResize` and `validateContainerResize` in pkg/apis/core/validation/validation.go).
 fn is_resized(root: &Node, demanded: bool, is_read: &impl Fn(&Node) -> bool) -> bool {
     let nodes = tree::nodes(root);
     let named = |name: &str| {
@@ -182,7 +195,7 @@ struct Resize<'a, F> {
 }
 
 impl<F: Fn(&Node) -> bool> Resize<'_, F> {
-    /// Whether a resize can make an expression false, if `demanded`, or else true.
+    /// Whether a resize can make an expression false, if `demanded`, or true otherwise.
     fn changes(&self, node: &Node, demanded: bool) -> bool {
         let reads = |node: &Node| tree::nodes(node).into_iter().any(self.is_read);
         match &node.expr {

@@ -45,10 +45,10 @@ use serde_json::Value as Json;
 
 use crate::{Extension, Rule, cluster::Cluster, finding::Findings, item::Item, policy::Policy, selector};
 
-/// What finds what is against a rule.
+/// The function that finds violations of a rule.
 type Check = fn(&Cluster<'_>, &mut Findings<'_>);
 
-/// The rules of this crate, in the order in which what they find is reported of one place.
+/// The rules of this crate, in the order of their findings at one position.
 static OWN: &[(&Rule, Check)] = &[
     (&unreadable_object::RULE, unreadable_object::check),
     (&api_server_rejects::RULE, api_server_rejects::check),
@@ -90,10 +90,10 @@ static OWN: &[(&Rule, Check)] = &[
     (&unknown_lint_id::RULE, unknown_lint_id::check),
 ];
 
-/// How many of them come before those of an extension: what is reported of an object whatever it says.
+/// The number of rules before those of an extension: they apply to objects of all kinds.
 const BEFORE: usize = 5;
 
-/// All rules, with those of an extension, in the order in which what they find is reported of one place.
+/// All rules, including those of an extension, in the order of their findings at one position.
 pub fn all(extension: Option<&dyn Extension>) -> Vec<&'static Rule> {
     let own = |(rule, _): &(&'static Rule, Check)| *rule;
     let (before, after) = OWN.split_at(BEFORE);
@@ -101,7 +101,7 @@ pub fn all(extension: Option<&dyn Extension>) -> Vec<&'static Rule> {
     before.iter().map(own).chain(added).chain(after.iter().map(own)).collect()
 }
 
-/// Looks for what is against a rule of this crate; an extension reports what is against its own itself.
+/// Finds violations of the rules of this crate; an extension reports violations of its rules itself.
 pub(crate) fn check(rule: &Rule, cluster: &Cluster<'_>, found: &mut Findings<'_>) {
     if let Some((_, check)) = OWN.iter().find(|(own, _)| own.id == rule.id) {
         check(cluster, found);
@@ -114,13 +114,13 @@ fn is_denying(binding: &Item<'_>) -> bool {
     actions.is_none_or(|actions| actions.iter().any(|action| action == "Deny"))
 }
 
-/// Whether a policy denies what violates it: one without a binding here has one elsewhere.
+/// Whether a policy denies violations: a policy without a binding here is assumed to have one elsewhere.
 fn denies(cluster: &Cluster<'_>, policy: &Policy<'_>) -> bool {
     let mut bindings = cluster.bindings_of(policy).peekable();
     bindings.peek().is_none() || bindings.any(is_denying)
 }
 
-/// Whether a policy denies what its expressions fail for.
+/// Whether a policy denies requests for which its expressions fail.
 fn is_enforced(cluster: &Cluster<'_>, policy: &Policy<'_>) -> bool {
     policy.fails_closed() && denies(cluster, policy)
 }
@@ -138,13 +138,13 @@ fn reaches(cluster: &Cluster<'_>, policy: &Policy<'_>, namespace: &str) -> bool 
             || bindings.any(|binding| is_denying(binding) && selects(&binding.json["spec"]["matchResources"])))
 }
 
-/// The kinds that something concerns, as the end of a message; nothing if there is only one, or if `all` are concerned.
+/// The affected kinds, as the end of a message; empty if there is only one, or if `all` are affected.
 fn named(kinds: &[String], all: bool) -> String {
-    /// As many as are read.
+    /// The most kinds that are listed.
     const SHOWN: usize = 4;
     match kinds {
         [] => String::new(),
-        _ if all => format!(" (all {} kinds that are matched)", kinds.len()),
+        _ if all => format!(" (all {} matched kinds)", kinds.len()),
         _ if kinds.len() <= SHOWN => format!(" ({})", kinds.join("; ")),
         _ => format!(" ({}; and {} more)", kinds[..SHOWN].join("; "), kinds.len() - SHOWN),
     }

@@ -23,11 +23,11 @@ pub(super) static RULE: Rule = Rule {
     why: "\
 The API server accepts the policy and checks no types in its mutations. It finds the error when it evaluates the mutation,
 and then rejects the request with `failurePolicy: Fail`, or leaves the object as it is with `Ignore`. This rule finds fields
-that the kind does not have, values of another type, and atomic lists, maps and structs: an `applyConfiguration` cannot change
-these, so use a `JSONPatch`. In a `JSONPatch`, the rule checks literal paths and values.
+that the kind does not have, values of another type, and atomic lists, maps and structs: an `applyConfiguration` cannot
+change these, so use a `JSONPatch`. In a `JSONPatch`, the rule checks literal paths and values.
 
-The finding is a warning if it concerns only some of the matched kinds, or if an expression reads a field that the schema does
-not have.",
+The finding is a warning if it concerns only some of the matched kinds, or if an expression reads a field that the schema
+does not have.",
     bad: include_str!("mutation_type.bad.yaml"),
     good: include_str!("mutation_type.good.yaml"),
 };
@@ -63,7 +63,7 @@ struct Mistake {
     kinds: BTreeSet<Kind>,
 }
 
-/// The mistakes of an expression for a kind.
+/// The errors of an expression for a kind.
 fn of_kind(
     cluster: &Cluster<'_>,
     policy: &Policy<'_>,
@@ -110,7 +110,7 @@ fn written(misfit: Misfit, checked: &Checked, drops: bool) -> Mistake {
             // Advice with all fields of a long list is not read.
             Some(suggestion(name.unwrap_or_default(), &known)).filter(|help| help.len() <= MOST)
         }
-        MisfitCause::Atomic => Some("replace it as a whole, by a mutation of patchType JSONPatch".to_owned()),
+        MisfitCause::Atomic => Some("replace the whole value with a mutation of patchType JSONPatch".to_owned()),
         MisfitCause::Operation => Some("write add, copy, move, remove, replace or test".to_owned()),
         MisfitCause::Type => None,
     };
@@ -122,8 +122,8 @@ fn written(misfit: Misfit, checked: &Checked, drops: bool) -> Mistake {
 impl Mistake {
     fn found(self, policy: &Policy<'_>, expression: &Expression, matched: usize) -> Found {
         let effect = match (self.fails, policy.fails_closed()) {
-            (true, true) => ": the API server rejects requests for which this is evaluated",
-            (true, false) => ": the mutation fails, which failurePolicy: Ignore hides",
+            (true, true) => ": the API server rejects each request for which it evaluates this expression",
+            (true, false) => ": the mutation fails; failurePolicy: Ignore hides this",
             (false, _) => "",
         };
         let all = self.kinds.len() == matched;

@@ -1,4 +1,4 @@
-//! An expression that may cost too much.
+//! An expression that may exceed the cost limit.
 
 use palisade_manifest::Severity;
 
@@ -14,13 +14,13 @@ pub(super) static RULE: Rule = Rule {
     id: "near-cost-limit",
     severity: Severity::Warning,
     category: Category::Dangerous,
-    title: "An expression that may cost too much",
+    title: "An expression that may exceed the cost limit",
     why: "\
-An expression may cost 1,000,000, and all of a policy 10,000,000 for one request; what costs more fails. This is an
-estimate of the worst case: each list of an object is taken to have 16 elements and each text 100 bytes, every branch is
-taken, and what is read costs what the API server charges for it. It is not a measurement, and the API server makes none
-for policies. Comprehensions inside of comprehensions are what costs: compute the inner list once, as a variable, or
-compare with a map.",
+For one request, the cost limit of an expression is 1,000,000, and the limit of all expressions of a policy together is
+10,000,000. Evaluation fails above the limit. The finding is an estimate of the worst case, not a measurement: each list of
+an object has 16 elements, each string has 100 bytes, every branch is taken, and each operation has the cost that the API
+server charges. The API server makes no such estimate for policies. Nested comprehensions are usually the cause: compute the
+inner list once in a variable, or use a map.",
     bad: include_str!("near_cost_limit.bad.yaml"),
     good: include_str!("near_cost_limit.good.yaml"),
 };
@@ -36,19 +36,23 @@ pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
             }
             total = total.saturating_add(estimate.cost);
             if estimate.cost > EXPRESSION {
-                let message =
-                    format!("may cost {} of {EXPRESSION}, with lists of {} elements", estimate.cost, cost::LIST);
+                let message = format!(
+                    "may cost {} of at most {EXPRESSION}, with lists of {} elements",
+                    estimate.cost,
+                    cost::LIST
+                );
                 found.add(&policy.item, &expression.path, message);
             }
         }
         if total > POLICY {
-            let message = format!("may cost {total} of {POLICY} in all, with lists of {} elements", cost::LIST);
+            let message =
+                format!("may cost {total} of at most {POLICY} in total, with lists of {} elements", cost::LIST);
             found.add(&policy.item, "metadata.name", message);
         }
     }
 }
 
-/// What an expression may cost (apiserver `pkg/apis/cel/config.go`, `PerCallLimit`).
+/// The cost limit of an expression (apiserver `pkg/apis/cel/config.go`, `PerCallLimit`).
 const EXPRESSION: u64 = 1_000_000;
-/// What all expressions of a policy may cost together for one request (`RuntimeCELCostBudget`).
+/// The cost limit of all expressions of a policy together, for one request (`RuntimeCELCostBudget`).
 const POLICY: u64 = 10_000_000;

@@ -11,8 +11,8 @@ pub(super) static RULE: Rule = Rule {
     category: Category::Dangerous,
     title: "A part of an expression that is never reached",
     why: "\
-What stands before it decides already. A match condition that is always false makes the whole policy do nothing. (A
-validation that is always false denies all that is matched, which may be meant, and is not reported.)",
+An earlier condition already determines the result. If a match condition is always false, the policy has no effect. A
+validation that is always false denies every matched request; this may be intended and is not reported.",
     bad: include_str!("never_reached.bad.yaml"),
     good: include_str!("never_reached.good.yaml"),
 };
@@ -23,7 +23,7 @@ pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
             let root = &expression.ast.root;
             if tree::constant(root).is_some() {
                 if expression.role == Role::Condition && tree::constant(root) == Some(false) {
-                    found.add(&policy.item, &expression.path, "is always false: the policy does nothing");
+                    found.add(&policy.item, &expression.path, "is always false: the policy has no effect");
                 }
                 continue;
             }
@@ -37,19 +37,19 @@ pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
     }
 }
 
-/// What a node never evaluates.
+/// The part that a node never evaluates.
 fn unreached(node: &Node) -> Option<&Node> {
     let Expr::Call { function, args, .. } = &node.expr else { return None };
     let first = tree::constant(args.first()?)?;
     match (&**function, first) {
         ("_&&_" | "_?_:_", false) | ("_||_", true) => args.get(1),
-        // `filter(x, true)` keeps all: nothing that somebody wrote stands in the other branch of what it expands to.
+        // `filter(x, true)` keeps all elements. The other branch of its expansion is not part of the source.
         ("_?_:_", true) => args.get(2).filter(|node| !is_accumulator(node)),
         _ => None,
     }
 }
 
-/// Whether it is the variable in which a macro gathers its result, which no expression can name.
+/// Whether it is the accumulator variable of a macro, which expressions cannot name.
 fn is_accumulator(node: &Node) -> bool {
     matches!(&node.expr, Expr::Ident(name) if name.starts_with('@') || &**name == "__result__")
 }

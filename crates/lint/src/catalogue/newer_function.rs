@@ -14,9 +14,10 @@ pub(super) static RULE: Rule = Rule {
     category: Category::Rejected,
     title: "A function or macro that this version of Kubernetes does not have",
     why: "\
-The expression uses something that only a later version of Kubernetes takes in a new policy. An API server takes in new
-policies what its predecessor has as well, so that it can be rolled back: what came with 1.34 can be used from 1.35 on.
-`--kube-version` says which version is meant. Upgrade, or write it without.",
+The expression uses a function or macro that only a later version of Kubernetes accepts in a new policy. In new policies, an
+API server accepts only functions that the previous minor version also has, so that the cluster can be rolled back. A
+function that was added in 1.34 can be used from 1.35 on. Set the target version with `--kube-version`. Upgrade, or rewrite
+the expression.",
     bad: include_str!("newer_function.bad.yaml"),
     good: include_str!("newer_function.good.yaml"),
 };
@@ -28,18 +29,18 @@ pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
         for cause in &status.causes {
             if let Some(minor) = later.accepts(cause) {
                 let message =
-                    format!("{} uses what Kubernetes takes from {minor} on, not in {}", cause.field, cluster.minor);
+                    format!("{} needs Kubernetes {minor}, and {} does not accept it", cause.field, cluster.minor);
                 found.add(item, &cause.field, message);
             }
         }
     }
 }
 
-/// What the later versions refuse of an object.
+/// The fields of an object that later versions reject.
 pub(super) struct Later(Vec<(Minor, BTreeSet<String>)>);
 
 impl Later {
-    /// Asks them, if any of the mistakes is one in an expression.
+    /// Validates the object with them, if any of the errors is in an expression.
     pub(super) fn of(cluster: &Cluster<'_>, item: &Item<'_>, causes: &[FieldError]) -> Self {
         let any = causes.iter().any(is_in_expression);
         let minors = Minor::ALL.into_iter().filter(|minor| any && *minor > cluster.minor);
@@ -50,7 +51,7 @@ impl Later {
         Self(minors.map(|minor| (minor, refused(minor))).collect())
     }
 
-    /// The version from which on a mistake is none, if there is one.
+    /// The first version that accepts a field, if there is one.
     pub(super) fn accepts(&self, cause: &FieldError) -> Option<Minor> {
         let accepting = self.0.iter().find(|(_, refused)| !refused.contains(&cause.field));
         accepting.filter(|_| is_in_expression(cause)).map(|(minor, _)| *minor)

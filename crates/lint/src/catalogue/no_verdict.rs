@@ -1,4 +1,4 @@
-//! Something that cannot be judged offline.
+//! An object without a verdict offline.
 
 use palisade_apiserver::create::Refused;
 use palisade_manifest::Severity;
@@ -8,11 +8,12 @@ use crate::{Category, Rule, cluster::Cluster, finding::Findings};
 pub(super) static RULE: Rule = Rule {
     id: "no-verdict",
     severity: Severity::Info,
-    category: Category::Rejected,
-    title: "Something that cannot be judged offline",
+    category: Category::Unknown,
+    title: "An object that cannot be evaluated offline",
     why: "\
-Whether the API server takes it is not known here, and why is said: an expression uses what only the API server's own
-engine has, such as messages of protocol buffers. Silence it once `kubectl apply --dry-run=server` agreed.",
+Palisade cannot tell offline whether the API server accepts the object; the message gives the reason. For example, an
+expression uses a feature that only the CEL engine of the API server has, such as protocol buffer messages. Test the object
+with `kubectl apply --dry-run=server`. If the API server accepts it, silence the finding.",
     bad: include_str!("no_verdict.bad.yaml"),
     good: include_str!("no_verdict.good.yaml"),
 };

@@ -1,4 +1,4 @@
-//! A kind or version of the API that is not served.
+//! An API kind or version that is not served.
 
 use std::collections::BTreeMap;
 
@@ -18,15 +18,15 @@ pub(super) static RULE: Rule = Rule {
     id: "not-served",
     severity: Severity::Error,
     category: Category::Rejected,
-    title: "A kind or version of the API that is not served",
+    title: "An API kind or version that is not served",
     why: "\
-The API server does not know this `apiVersion` or `kind` and answers `no matches for kind`: the version was removed, or is
-not there yet, or a name is misspelt. ValidatingAdmissionPolicy is `admissionregistration.k8s.io/v1` in all versions that are
-supported here; MutatingAdmissionPolicy is `v1` from Kubernetes 1.36 on, and `v1beta1` in 1.34 and 1.35 where the cluster's
-admin turned it on. CustomResourceDefinition is `apiextensions.k8s.io/v1`.
+The API server does not serve this `apiVersion` or `kind` and returns `no matches for kind`. The version was removed or is
+not available yet, or a name is misspelt. ValidatingAdmissionPolicy is `admissionregistration.k8s.io/v1` in all supported
+versions. MutatingAdmissionPolicy is `v1` from Kubernetes 1.36 on. In 1.34 and 1.35 it is `v1beta1`, if the cluster
+administrator enabled it. CustomResourceDefinition is `apiextensions.k8s.io/v1`.
 
-Any object of the input is looked at, also of kinds that no other rule is about. Groups and kinds that are not like any
-built-in one are taken for those of CustomResourceDefinitions elsewhere.",
+This rule checks all objects in the input, including kinds that no other rule checks. Groups and kinds that do not resemble
+any built-in one are assumed to be defined by CustomResourceDefinitions elsewhere.",
     bad: include_str!("not_served.bad.yaml"),
     good: include_str!("not_served.good.yaml"),
 };
@@ -46,17 +46,17 @@ pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
         }
         let unserved = known.entry(of).or_insert_with(|| unserved(cluster, of.0, of.1));
         let Some(unserved) = unserved else { continue };
-        // Only annotations are read of it.
+        // Only its annotations are read.
         let json = if object.node.span.len() > MAX_OBJECT { Json::Null } else { object.json().unwrap_or_default() };
         let item = Item { object, generated: false, kind: object.kind.clone(), json };
         found.advise(&item, unserved.path, unserved.message.clone(), &unserved.help);
     }
 }
 
-/// More kinds than a cluster has are not looked at.
+/// The most kinds that are checked: more than a cluster has.
 const MOST_KINDS: usize = 2_000;
 
-/// What is wrong with a kind.
+/// The error in a kind.
 struct Unserved {
     path: &'static str,
     message: String,
@@ -92,7 +92,7 @@ fn unserved(cluster: &Cluster<'_>, api_version: &str, kind: &str) -> Option<Unse
     }
     if let Some((_, _, instead)) = MOVED.iter().find(|(from, moved, _)| *from == group && *moved == kind) {
         let help = match *instead {
-            "" => "nothing replaces it; palisade migrate makes profiles of PodSecurityPolicies".to_owned(),
+            "" => "it has no replacement; palisade migrate converts PodSecurityPolicies to profiles".to_owned(),
             instead => format!("write {instead}"),
         };
         return of("apiVersion", format!("Kubernetes {minor} does not serve {kind} of {api_version}"), help);
@@ -118,9 +118,9 @@ fn unserved(cluster: &Cluster<'_>, api_version: &str, kind: &str) -> Option<Unse
     of("apiVersion", message, format!("did you mean {near}?"))
 }
 
-/// By how many letters a name may differ that was meant.
+/// The most letters by which a misspelt name may differ.
 const MOST: usize = 2;
-/// Names that are so short are like too many others.
+/// Names up to this length resemble too many others.
 const SHORT: usize = 4;
 
 /// A kind that is built in, defined here, or added by the extension.

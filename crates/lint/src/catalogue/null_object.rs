@@ -1,4 +1,4 @@
-//! An object that is null for an operation that is matched.
+//! An object that is null for a matched operation.
 
 use palisade_manifest::Severity;
 
@@ -15,10 +15,10 @@ pub(super) static RULE: Rule = Rule {
     id: "null-object",
     severity: Severity::Warning,
     category: Category::Dangerous,
-    title: "An object that is null for an operation that is matched",
+    title: "An object that is null for a matched operation",
     why: "\
-`object` is null when something is deleted, and `oldObject` when it is created. Reading a field of null fails, which
-denies with `failurePolicy: Fail`. Match the operation no more, or ask for `request.operation` first.",
+`object` is null on `DELETE`, and `oldObject` is null on `CREATE`. Reading a field of null fails, and `failurePolicy: Fail`
+then denies the request. Do not match the operation, or check `request.operation` first.",
     bad: include_str!("null_object.bad.yaml"),
     good: include_str!("null_object.good.yaml"),
 };
@@ -39,8 +39,8 @@ pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
                     })
             };
             if let Some(expression) = policy.expressions.iter().find(reads) {
-                let message = format!("reads {object}, which is null on {operation}, which {} matches", rule.path());
-                let help = "ask for request.operation first, or match the operation no more";
+                let message = format!("reads {object}, which is null on {operation}; {} matches it", rule.path());
+                let help = "check request.operation first, or do not match the operation";
                 found.advise(&policy.item, &expression.path, message, help);
             }
         }

@@ -1,4 +1,4 @@
-//! Parameters of a policy that has none.
+//! A `paramRef` for a policy without parameters.
 
 use palisade_manifest::Severity;
 
@@ -8,9 +8,9 @@ pub(super) static RULE: Rule = Rule {
     id: "param-ref-ignored",
     severity: Severity::Warning,
     category: Category::Dangerous,
-    title: "Parameters of a policy that has none",
+    title: "A paramRef for a policy without parameters",
     why: "\
-The binding has a `paramRef`, but the policy no `paramKind`: the API server ignores the reference without a word.",
+The binding has a `paramRef`, but the policy has no `paramKind`. The API server silently ignores the reference.",
     bad: include_str!("param_ref_ignored.bad.yaml"),
     good: include_str!("param_ref_ignored.good.yaml"),
 };
@@ -19,7 +19,7 @@ pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
     for binding in &cluster.bindings {
         let Some(policy) = cluster.policy_of(binding) else { continue };
         if policy.param_kind().is_none() && binding.json["spec"]["paramRef"].is_object() {
-            let message = format!("is ignored, for {} has no paramKind", policy.item.label());
+            let message = format!("is ignored, because {} has no paramKind", policy.item.label());
             found.add(binding, "spec.paramRef", message);
         }
     }

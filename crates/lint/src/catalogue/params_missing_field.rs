@@ -1,4 +1,4 @@
-//! Parameters without a field that is read.
+//! Parameters without a field that the policy reads.
 
 use std::collections::BTreeSet;
 
@@ -12,10 +12,10 @@ pub(super) static RULE: Rule = Rule {
     id: "params-missing-field",
     severity: Severity::Warning,
     category: Category::Dangerous,
-    title: "Parameters without a field that is read",
+    title: "Parameters without a field that the policy reads",
     why: "\
-An expression reads a field that these parameters do not have, and does not ask with `has()` or `.?` first. It fails for
-each request with these parameters: `no such key`.",
+An expression reads a field that these parameters do not have, without a check by `has()` or `.?`. For each request with
+these parameters it fails with `no such key`.",
     bad: include_str!("params_missing_field.bad.yaml"),
     good: include_str!("params_missing_field.good.yaml"),
 };
@@ -44,7 +44,8 @@ fn is_bound(cluster: &Cluster<'_>, policy: &Policy<'_>, name: &str) -> bool {
     })
 }
 
-/// The fields that expressions read without asking and parameters do not have, and the path of the expression.
+/// The fields that expressions read without a presence check and that the parameters do not have, with the path of the
+/// expression.
 fn missing<'p>(policy: &'p Policy<'_>, params: &Json) -> Vec<(String, &'p str)> {
     let asked: BTreeSet<String> = policy
         .nodes()
@@ -77,7 +78,7 @@ fn missing<'p>(policy: &'p Policy<'_>, params: &Json) -> Vec<(String, &'p str)> 
     found
 }
 
-/// The fields that a node asks `params` for.
+/// The path of fields that a node reads from `params`.
 fn path(node: &Node) -> Option<String> {
     match tree::chain(node)? {
         ("params", fields) => Some(fields.join(".")),

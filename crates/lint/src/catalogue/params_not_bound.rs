@@ -11,8 +11,9 @@ pub(super) static RULE: Rule = Rule {
     category: Category::Dangerous,
     title: "A binding without the parameters that the policy reads",
     why: "\
-The policy has a `paramKind` and reads `params`, but the binding has no `paramRef`: `params` is null, and each expression
-that reads a field of it fails. A policy that asks whether `params` is null knows of such bindings.",
+The policy has a `paramKind` and reads `params`, but the binding has no `paramRef`. Then `params` is null, and each
+expression that reads one of its fields fails. A policy that compares `params` with null is not reported, because it handles
+such bindings.",
     bad: include_str!("params_not_bound.bad.yaml"),
     good: include_str!("params_not_bound.good.yaml"),
 };
@@ -25,7 +26,7 @@ pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
             .any(|(_, node)| tree::chain(node).is_some_and(|(root, fields)| root == "params" && !fields.is_empty()));
         let asks = policy.nodes().any(|(_, node)| compares_with_null(node));
         if policy.param_kind().is_some() && reads && !asks && !binding.json["spec"]["paramRef"].is_object() {
-            let message = format!("{} reads params, which are null without a paramRef", policy.item.label());
+            let message = format!("{} reads params, which is null without a paramRef", policy.item.label());
             found.add(binding, "spec.policyName", message);
         }
     }

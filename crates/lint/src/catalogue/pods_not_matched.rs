@@ -18,12 +18,12 @@ pub(super) static RULE: Rule = Rule {
     category: Category::Dangerous,
     title: "Pod templates are checked, but not pods",
     why: "\
-The policy checks a security-relevant field of pod templates, but no policy in these files denies pods for that field. A user can
-bypass it with a pod, or with a workload of another kind. Match `pods`, too. Matching workloads then only makes the denial
-visible earlier.
+The policy checks a security-relevant field of pod templates, but no policy in these files denies pods for that field. A
+user can bypass it with a pod, or with a workload of another kind. Match `pods`, too. Matching workloads then only makes the
+denial visible earlier.
 
-The finding is a note if pods are matched and some of the usual kinds of workloads are not: their pods are denied only when a
-controller creates them. The rule ignores policies on fields such as probes or topology spread.",
+The finding is a note if pods are matched and some of the usual kinds of workloads are not: their pods are denied only when
+a controller creates them. The rule ignores policies on fields such as probes or topology spread.",
     bad: include_str!("pods_not_matched.bad.yaml"),
     good: include_str!("pods_not_matched.good.yaml"),
 };

@@ -1,4 +1,4 @@
-//! The same policy for each namespace.
+//! A copy of the same policy for each namespace.
 
 use std::collections::BTreeMap;
 
@@ -11,11 +11,11 @@ pub(super) static RULE: Rule = Rule {
     id: "policy-per-namespace",
     severity: Severity::Warning,
     category: Category::Dangerous,
-    title: "The same policy for each namespace",
+    title: "A copy of the same policy for each namespace",
     why: "\
-Several policies differ in their constants only, and each is for one namespace. All of them are matched with each
-request, and each is compiled by each API server. One policy with a `paramKind`, and an object of parameters in each
-namespace, does the same at a cost that does not grow.",
+Several policies differ only in their constants, and each is for one namespace. The API server matches each request against
+all of them, and each API server compiles every one. Use one policy with a `paramKind` and a parameter object in each
+namespace: its cost does not grow with the number of namespaces.",
     bad: include_str!("policy_per_namespace.bad.yaml"),
     good: include_str!("policy_per_namespace.good.yaml"),
 };
@@ -26,8 +26,8 @@ pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
         shapes.entry(shape(policy)).or_default().push(policy);
     }
     for policies in shapes.into_values().filter(|policies| policies.len() >= FEWEST) {
-        let message = format!("is one of {} policies that differ by namespace and constants only", policies.len());
-        found.advise(&policies[0].item, "metadata.name", message, "make one of them, with a paramKind");
+        let message = format!("is one of {} policies that differ only in namespace and constants", policies.len());
+        found.advise(&policies[0].item, "metadata.name", message, "merge them into one policy with a paramKind");
     }
 }
 
@@ -45,13 +45,13 @@ fn namespace<'p>(policy: &'p Policy<'_>) -> Option<&'p str> {
     by_label.or_else(|| listed.and_then(|values| values[0].as_str()))
 }
 
-/// What a policy is but for its constants.
+/// A policy without its constants.
 fn shape(policy: &Policy<'_>) -> String {
     let mut shape = policy.spec()["matchConstraints"]["resourceRules"].to_string();
     for expression in &policy.expressions {
         shape.push('\n');
         shape.push_str(expression.path.as_str());
-        // What stands between quotes, and digits, are constants.
+        // Quoted strings and digits are constants.
         for (index, part) in expression.source.split(['\'', '"']).enumerate() {
             if index % 2 == 0 {
                 shape.extend(part.chars().filter(|c| !c.is_ascii_digit()));

@@ -1,4 +1,4 @@
-//! A selector of parameters that selects many.
+//! A parameter selector that selects many objects.
 
 use palisade_manifest::Severity;
 use serde_json::Value as Json;
@@ -16,15 +16,14 @@ pub(super) static RULE: Rule = Rule {
     id: "selector-params-fan-out",
     severity: Severity::Warning,
     category: Category::Dangerous,
-    title: "A selector of parameters that selects many",
+    title: "A parameter selector that selects many objects",
     why: "\
-The policy is evaluated once for each object of parameters that the selector selects, and denies if one of them denies.
-An empty selector selects all, in the namespace of the request or, with `namespace`, in that one. What a request costs
-grows with each object. Refer to one by its name.
+The API server evaluates the policy once for each parameter object that the selector selects, and denies the request if one
+evaluation denies it. An empty selector selects all objects in the namespace of the request, or in `namespace` if it is set.
+The cost of a request grows with each object. Refer to one object by name.
 
-It is a note where the parameters are looked up by design: match conditions read `params`, so that each object says itself
-which requests it is for, or the objects are those of the request's own namespace. Then keep them few, and select them by a
-label.",
+The finding is a note if the selection is by design: match conditions read `params`, so that each object determines its
+requests, or the objects are in the namespace of the request. Then keep them few, and select them by a label.",
     bad: include_str!("selector_params_fan_out.bad.yaml"),
     good: include_str!("selector_params_fan_out.good.yaml"),
 };
@@ -39,10 +38,10 @@ pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
         let (severity, help) = match policy.is_some_and(chooses) {
             true => (
                 Severity::Info,
-                "select only those by a label that a match condition can choose from, and keep them few",
+                "select by a label only the objects that match conditions choose from, and keep them few",
             ),
             false if local => {
-                (Severity::Info, "give them one name in all namespaces and refer to it, or select one by a label")
+                (Severity::Info, "use one name in all namespaces and refer to it, or select one object by a label")
             }
             false => (Severity::Warning, "refer to one object by name"),
         };
@@ -50,7 +49,7 @@ pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
             binding,
             Found {
                 path: "spec.paramRef.selector".to_owned(),
-                message: format!("selects {selected}, each of which is an evaluation for each request"),
+                message: format!("selects {selected}, and each of them adds an evaluation to each request"),
                 help: Some(help.to_owned()),
                 severity: Some(severity),
                 ..Found::default()
@@ -62,7 +61,7 @@ pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
 /// More than a few.
 const MOST: usize = 10;
 
-/// What a selector selects, if that is much.
+/// A description of the selected objects, if they are many.
 fn selected(cluster: &Cluster<'_>, policy: Option<&Policy<'_>>, selector: &Json) -> Option<String> {
     if selector::is_empty(Some(selector)) {
         return Some("all parameters".to_owned());
@@ -75,10 +74,10 @@ fn selected(cluster: &Cluster<'_>, policy: Option<&Policy<'_>>, selector: &Json)
         (one.api_version(), &*one.kind) == (&kind.0, &*kind.1) && selector::selects(selector, &labels)
     };
     let count = cluster.others.iter().filter(is_selected).count();
-    (count > MOST).then(|| format!("{count} objects of these files"))
+    (count > MOST).then(|| format!("{count} objects in these files"))
 }
 
-/// Whether a policy chooses by its match conditions which parameters a request is judged by.
+/// Whether the match conditions of a policy choose the parameters for a request.
 fn chooses(policy: &Policy<'_>) -> bool {
     policy.nodes().any(|(expression, node)| {
         expression.role == Role::Condition && tree::asking_chain(node).is_some_and(|(root, _)| root == "params")

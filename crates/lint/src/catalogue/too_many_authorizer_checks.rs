@@ -1,4 +1,4 @@
-//! More checks of an authorizer than an expression can pay.
+//! Authorizer checks that exceed the cost limit.
 
 use palisade_cel::{
     Position,
@@ -12,10 +12,11 @@ pub(super) static RULE: Rule = Rule {
     id: "too-many-authorizer-checks",
     severity: Severity::Error,
     category: Category::Dangerous,
-    title: "More checks of an authorizer than an expression can pay",
+    title: "Authorizer checks that exceed the cost limit",
     why: "\
-A check of an authorizer costs 350,000, and an expression may cost 1,000,000: the third check fails, whatever it says. In
-a comprehension one is too much already. Put checks into variables of their own: each has the whole limit.",
+An authorizer check costs 350,000, and the limit of an expression is 1,000,000. The third check in an expression therefore
+always fails. In a comprehension, a single check is too much. Move each check to a separate variable: the limit applies to
+each variable separately.",
     bad: include_str!("too_many_authorizer_checks.bad.yaml"),
     good: include_str!("too_many_authorizer_checks.good.yaml"),
 };
@@ -33,14 +34,14 @@ pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
             if checks.len() > 2 || looped {
                 let at =
                     checks.get(2).or(checks.first()).map_or(Position::NONE, |node| expression.ast.position(node.id));
-                let what = if looped { "in a comprehension" } else { "a third one" };
-                let message = format!("{what}, a check of the authorizer exceeds what an expression may cost");
+                let what = if looped { "an authorizer check in a comprehension" } else { "a third authorizer check" };
+                let message = format!("{what} exceeds the cost limit of an expression");
                 found.add_at(
                     &policy.item,
                     &expression.path,
                     at,
                     message,
-                    Some("put checks into variables of their own"),
+                    Some("move each check to a separate variable"),
                 );
             }
         }

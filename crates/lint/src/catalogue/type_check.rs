@@ -1,4 +1,4 @@
-//! A mistake of types.
+//! A type error.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -24,14 +24,14 @@ pub(super) static RULE: Rule = Rule {
     id: "type-check",
     severity: Severity::Warning,
     category: Category::Warned,
-    title: "A mistake of types",
+    title: "A type error",
     why: "\
-The API server takes the policy, and then writes this to `status.typeChecking`: an expression does not fit the schema of
-a kind that the policy matches. It may fail when an object of that kind comes, which denies with `failurePolicy: Fail`.
-A policy for several kinds that have different fields is better made one for each, or reads with `dyn(object)`.
+The API server accepts the policy, and then writes this message to `status.typeChecking`: an expression does not fit the
+schema of a kind that the policy matches. The expression may fail for an object of that kind, and `failurePolicy: Fail` then
+denies the request. If the matched kinds have different fields, write one policy for each kind, or read with `dyn(object)`.
 
-It is an error if the expression reads a field that none of the matched kinds has, whatever the request is: then every
-request fails. This is found in variables and match conditions, too, in which the API server looks for no mistakes of types.",
+The finding is an error if the expression always reads a field that none of the matched kinds has: then it fails for every
+request. The rule also checks variables and match conditions, where the API server does no type checking.",
     bad: include_str!("type_check.bad.yaml"),
     good: include_str!("type_check.good.yaml"),
 };
@@ -51,20 +51,20 @@ pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
     }
 }
 
-/// The message for an expression, whatever the kind of the object.
+/// The message for an expression, for all kinds of objects with the same error.
 struct Mistake {
     issue: Issue,
-    /// What else is reported about the same kinds.
+    /// Other messages about the same kinds.
     others: BTreeSet<String>,
-    /// Where it is said, the first place first.
+    /// The positions in the expression, in order.
     positions: BTreeSet<Position>,
     kinds: BTreeSet<Kind>,
 }
 
-/// More is not read.
+/// The most further messages in a finding.
 const MOST: usize = 3;
 
-/// The mistakes of an expression: what several kinds or places have in common is one.
+/// The errors of an expression. An error that several kinds or positions share is reported once.
 fn mistakes(check: &TypeCheck, expression: &Expression) -> Vec<Mistake> {
     let mut found = BTreeMap::<String, Mistake>::new();
     for (kind, issues) in check.issues(&expression.source) {
@@ -123,7 +123,7 @@ impl Mistake {
             let _ = write!(message, ", here and at {more} more place{}", if more == 1 { "" } else { "s" });
         }
         if always {
-            let hidden = ": it fails for every request, which failurePolicy: Ignore hides";
+            let hidden = ": it fails for every request; failurePolicy: Ignore hides this";
             message.push_str(if policy.fails_closed() { ": every request fails" } else { hidden });
         }
         let all = self.kinds.len() == check.environments().count() && self.kinds.len() > 1;
@@ -140,7 +140,7 @@ impl Mistake {
     }
 }
 
-/// Whether the kinds that are checked are all that the policy matches, and no object has fields that its kind does not.
+/// Whether all kinds that the policy matches are checked, and no object can have fields outside its schema.
 fn is_checked_whole(cluster: &Cluster<'_>, policy: &Policy<'_>, check: &TypeCheck) -> bool {
     let kinds = cluster.kinds();
     let checked: BTreeSet<&Kind> = check.environments().map(|(kind, _)| kind).collect();
@@ -164,7 +164,7 @@ fn is_checked_whole(cluster: &Cluster<'_>, policy: &Policy<'_>, check: &TypeChec
         })
 }
 
-/// Whether a schema lets objects have fields that it does not say.
+/// Whether a schema allows objects to have fields that it does not specify.
 fn keeps_unknown(schema: &serde_json::Value) -> bool {
     match schema {
         serde_json::Value::Object(fields) => {

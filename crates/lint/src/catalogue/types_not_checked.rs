@@ -19,14 +19,15 @@ pub(super) static RULE: Rule = Rule {
     title: "A resource without a known schema",
     why: "\
 The resource is neither built in nor defined by a CustomResourceDefinition in these files. Palisade then cannot check the
-fields and types that the policy uses, and finds no misspelt field. Lint the definition together with the policy.
+fields and types that the policy uses, and finds no misspelt field. Lint the CustomResourceDefinition together with the
+policy.
 
 The finding is a warning if the API group is built in and has no such resource: the rule does not match anything.",
     bad: include_str!("types_not_checked.bad.yaml"),
     good: include_str!("types_not_checked.good.yaml"),
 };
 
-/// Whether one name may stand for others.
+/// Whether a name is a wildcard.
 fn is_pattern(name: &str) -> bool {
     name.contains('*')
 }
@@ -63,7 +64,7 @@ pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
                     format!("Kubernetes {} has no resource {names}: the rule does not match it", cluster.minor);
                 (message, Severity::Warning, "write its plural in lower case, such as pods")
             } else {
-                let message = format!("no schema is known of {names}: types were not checked");
+                let message = format!("no schema for {names}: types were not checked");
                 (message, Severity::Info, "lint the CustomResourceDefinition with the policy")
             };
             let (severity, help) = (Some(severity), Some(help.to_owned()));

@@ -1,4 +1,4 @@
-//! A field is read that may not be there.
+//! An optional field that is read without a check.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,15 +19,15 @@ pub(super) static RULE: Rule = Rule {
     id: "unguarded-optional-field",
     severity: Severity::Warning,
     category: Category::Dangerous,
-    title: "A field is read that may not be there",
+    title: "An optional field that is read without a check",
     why: "\
-By its schema an object need not have this field. Reading it from an object without it fails: `no such key`, which denies
-with `failurePolicy: Fail` and a message that helps nobody. That is so inside of `has()`, too: `has(a.b.c)` asks for `c`
-only. Ask first (`has(a.b) && a.b.c`), or read with `a.?b.?c.orValue(...)`.
+The field is optional in the schema. If an object does not have it, reading it fails with `no such key`, and
+`failurePolicy: Fail` then denies the request with a message that does not help the user. This also applies inside `has()`:
+`has(a.b.c)` checks only `c`. Check first (`has(a.b) && a.b.c`), or read with `a.?b.?c.orValue(...)`.
 
-Not reported are fields to which the API server always gives a value, or without which it takes no object, and fields that
-are asked for by a match condition, by an earlier validation, or by a variable that the expression reads. A field beside one
-that says which kind of thing it is (`spec.type == 'ExternalName' && spec.externalName ...`) counts as asked for.",
+The rule does not report fields that the API server always sets or requires. It also ignores fields that are checked by a
+match condition, by an earlier validation, or by a variable that the expression reads. A comparison with a discriminator
+counts as a check of the fields next to it (`spec.type == 'ExternalName' && spec.externalName ...`).",
     bad: include_str!("unguarded_optional_field.bad.yaml"),
     good: include_str!("unguarded_optional_field.good.yaml"),
 };
@@ -54,7 +54,7 @@ pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
             for (field, (position, kinds)) in &read {
                 let longer = |other: &str| other.strip_prefix(field).is_some_and(|rest| rest.starts_with('.'));
                 let is_param = field.starts_with("params.");
-                // Who asks for the longer one asks for all of it.
+                // A check of the longer path covers the shorter one.
                 if read.keys().any(|other| longer(other)) || is_param && !reported.insert(field.clone()) {
                     continue;
                 }
@@ -66,8 +66,8 @@ pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
                     Found {
                         path: expression.path.clone(),
                         position: *position,
-                        message: format!("{field} may not be there: reading it fails then{of}"),
-                        help: Some("ask with has() first, or read with .? and orValue()".to_owned()),
+                        message: format!("{field} is optional: reading it fails if it is not set{of}"),
+                        help: Some("check with has() first, or read with .? and orValue()".to_owned()),
                         severity: None,
                         kinds: named,
                     },
@@ -77,7 +77,7 @@ pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
     }
 }
 
-/// What an expression reads that may not be there in an object of a kind, as it is written.
+/// The optional fields of a kind that an expression reads without a check, as they are written.
 fn unguarded(
     cluster: &Cluster<'_>,
     policy: &Policy<'_>,

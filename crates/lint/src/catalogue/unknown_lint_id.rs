@@ -1,4 +1,4 @@
-//! A silenced rule that does not exist.
+//! A lint-ignore annotation with an unknown rule.
 
 use palisade_manifest::Severity;
 
@@ -12,10 +12,10 @@ use crate::{
 pub(super) static RULE: Rule = Rule {
     id: "unknown-lint-id",
     severity: Severity::Warning,
-    category: Category::Dangerous,
-    title: "A silenced rule that does not exist",
+    category: Category::Useless,
+    title: "A lint-ignore annotation with an unknown rule",
     why: "\
-The annotation `toolsecurity.dev/lint-ignore` names a rule that does not exist: what was to be silenced is not.",
+The annotation `toolsecurity.dev/lint-ignore` names a rule that does not exist, so it silences nothing.",
     bad: include_str!("unknown_lint_id.bad.yaml"),
     good: include_str!("unknown_lint_id.good.yaml"),
 };

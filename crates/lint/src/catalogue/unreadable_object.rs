@@ -1,4 +1,4 @@
-//! Text that is not an object.
+//! Input that is not a valid object.
 
 use palisade_manifest::Severity;
 
@@ -8,10 +8,10 @@ pub(super) static RULE: Rule = Rule {
     id: "unreadable-object",
     severity: Severity::Error,
     category: Category::Rejected,
-    title: "Text that is not an object",
+    title: "Input that is not a valid object",
     why: "\
-The file is not YAML or JSON, or an object in it has fields of other types than its kind has, or a key twice. A template of
-Helm is not YAML before it is rendered: `helm template . | palisade lint -`.",
+The file is not YAML or JSON, or an object in it has a field of the wrong type or a duplicate key. A Helm template is not
+YAML until it is rendered: `helm template . | palisade lint -`.",
     bad: include_str!("unreadable_object.bad.yaml"),
     good: include_str!("unreadable_object.good.yaml"),
 };

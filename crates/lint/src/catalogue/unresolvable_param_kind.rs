@@ -1,4 +1,4 @@
-//! A kind of parameters that nothing defines.
+//! A parameter kind that is not defined.
 
 use palisade_cel::schema::Kind;
 use palisade_manifest::Severity;
@@ -9,11 +9,11 @@ pub(super) static RULE: Rule = Rule {
     id: "unresolvable-param-kind",
     severity: Severity::Warning,
     category: Category::Dangerous,
-    title: "A kind of parameters that nothing defines",
+    title: "A parameter kind that is not defined",
     why: "\
-`paramKind` is neither built in nor defined by a CRD in these files. As long as the cluster does not know it, the policy
-fails for every request that it matches, which denies with `failurePolicy: Fail`. Lint the CRD together with the policy,
-or silence this where it is installed by something else.",
+`paramKind` is neither built in nor defined by a CRD in these files. Until the cluster has the CRD, the policy fails for
+every request that it matches, and `failurePolicy: Fail` denies them all. Lint the CRD together with the policy. If the CRD
+is installed separately, silence the finding.",
     bad: include_str!("unresolvable_param_kind.bad.yaml"),
     good: include_str!("unresolvable_param_kind.good.yaml"),
 };

@@ -1,4 +1,4 @@
-//! A variable that nothing reads.
+//! An unused variable.
 
 use std::collections::BTreeSet;
 
@@ -9,11 +9,11 @@ use crate::{Category, Rule, cluster::Cluster, finding::Findings, policy::Role, t
 pub(super) static RULE: Rule = Rule {
     id: "unused-variable",
     severity: Severity::Info,
-    category: Category::Dangerous,
-    title: "A variable that nothing reads",
+    category: Category::Useless,
+    title: "An unused variable",
     why: "\
-No other expression reads this variable. It costs nothing, for variables are evaluated when they are read; but it may be
-the one that should have been read instead of another.",
+No other expression reads this variable. It has no cost, because variables are evaluated only when they are read. An
+expression may read another variable by mistake.",
     bad: include_str!("unused_variable.bad.yaml"),
     good: include_str!("unused_variable.good.yaml"),
 };
@@ -25,7 +25,7 @@ pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
             if let Role::Variable(name) = &expression.role
                 && !read.contains(name.as_str())
             {
-                found.add(&policy.item, &expression.path, format!("nothing reads variables.{name}"));
+                found.add(&policy.item, &expression.path, format!("variables.{name} is not used"));
             }
         }
     }

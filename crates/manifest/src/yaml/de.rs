@@ -1,4 +1,4 @@
-//! From the meaning of a document to a type, with the place of each mistake.
+//! Deserialization of a document to a type, with the place of each error.
 
 use std::{collections::BTreeMap, fmt, ops::Range};
 
@@ -26,7 +26,7 @@ pub(crate) struct Mistake {
     pub key: Option<Range<usize>>,
 }
 
-/// What is wrong.
+/// The error.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Cause {
     UnknownField { field: String, expected: &'static [&'static str] },
@@ -52,7 +52,7 @@ pub(crate) fn from_value<T: DeserializeOwned>(read: &Read<'_, '_>, own: bool) ->
     })
 }
 
-/// What serde is given.
+/// The input of serde.
 #[derive(Clone, Copy)]
 struct Of<'t, 'n, 'a> {
     read: &'t Read<'n, 'a>,
@@ -80,7 +80,7 @@ impl Boxed {
         self
     }
 
-    /// Puts the mistake at the key, and not at its value.
+    /// Puts the error at the key, and not at its value.
     fn at_key(mut self, entry: &Entry<'_, '_>) -> Self {
         self.0.key = Some(entry.key.span.clone());
         self.below(&*entry.name)
@@ -286,7 +286,7 @@ impl<'de> MapAccess<'de> for Fields<'_, '_, '_> {
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Boxed> {
         let Some(entry) = self.current.take() else {
-            return Err(de::Error::custom("a value without a key"));
+            return Err(de::Error::custom("value without a key"));
         };
         seed.deserialize(Of { read: &entry.value, own: self.own }).map_err(|error| error.below(&*entry.name))
     }

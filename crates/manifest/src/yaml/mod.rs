@@ -1,12 +1,14 @@
 //! YAML and JSON as kubectl and the API server read them: `sigs.k8s.io/yaml` on `go.yaml.in/yaml/v2`, documents as
-//! apimachinery finds them. The parser below is that of serde-saphyr (docs/adr/0030-yaml-as-kubectl-reads-it.md).
+//! apimachinery finds them. The scanner and the grammar are a port of that library (docs/adr/0030-parse-yaml-like-kubectl.md).
 
 mod de;
+mod json;
+mod limits;
 mod parse;
-mod repair;
 mod scalar;
+mod scan;
 mod split;
-mod strict;
+mod tree;
 mod value;
 
 use crate::node::Node;
@@ -18,7 +20,7 @@ pub(crate) use value::{Meaningless, Read, Value, read};
 /// Why a file is not YAML, and where.
 #[derive(Debug)]
 pub struct Fault {
-    /// What is wrong.
+    /// The error message.
     pub message: String,
     /// Byte in the file.
     pub offset: usize,
@@ -32,7 +34,7 @@ impl Fault {
 
 /// The documents of a text that have content.
 pub(crate) fn trees(text: &str) -> Result<Vec<Tree<'_>>, Fault> {
-    let mut left = parse::MAX_NODES;
+    let mut left = limits::MAX_NODES;
     let documents = split::documents(text)?;
     let trees = documents.into_iter().map(|document| parse::tree(text, document.range, document.json, &mut left));
     trees.filter_map(Result::transpose).collect()

@@ -3,7 +3,10 @@
 
 use std::borrow::Cow;
 
-use base64::{Engine as _, engine::general_purpose::STANDARD};
+use base64::{
+    Engine as _, alphabet,
+    engine::{GeneralPurpose, GeneralPurposeConfig},
+};
 use serde_json::Number;
 
 /// The beginning of the tags of YAML itself: `!!int` is short for `tag:yaml.org,2002:int`.
@@ -62,15 +65,19 @@ pub(super) fn yaml<'a>(text: &'a str, tag: Option<&str>, plain: bool) -> Result<
     }
 }
 
-/// Whether a text begins as all dates do (`parseTimestamp`). The rest does not matter.
+/// True if a text begins as all dates do (`parseTimestamp`). The rest does not matter.
 fn is_date(text: &str) -> bool {
     text.split_once('-').is_some_and(|(year, _)| year.len() == 4 && year.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
+/// Go ignores bits behind the last byte.
+const BASE64: GeneralPurpose =
+    GeneralPurpose::new(&alphabet::STANDARD, GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true));
+
 /// A text in base64 (`encoding/base64`, which skips line breaks), of which only what is UTF-8 remains as it is.
 fn binary(text: &str) -> Result<String, String> {
     let digits: String = text.chars().filter(|c| !matches!(c, '\r' | '\n')).collect();
-    let bytes = STANDARD.decode(digits).map_err(|_| "!!binary value contains invalid base64 data".to_owned())?;
+    let bytes = BASE64.decode(digits).map_err(|_| "!!binary value contains invalid base64 data".to_owned())?;
     let mut decoded = String::new();
     for chunk in bytes.utf8_chunks() {
         decoded.push_str(chunk.valid());
@@ -240,6 +247,7 @@ mod tests {
             ("~", "null", "null"),
             ("yes", "bool", "true"),
             ("aGn/", "binary", "\"hi\u{fffd}\""),
+            ("aGl=", "binary", "\"hi\""),
             ("%", "binary", "!!binary value contains invalid base64 data"),
         ] {
             assert_eq!(shown(text, Some(tag)), expected, "!!{tag} {text}");

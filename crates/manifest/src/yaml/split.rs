@@ -13,7 +13,7 @@ const SEPARATOR: &str = "---";
 pub(super) struct Document {
     /// Its bytes in the text.
     pub range: Range<usize>,
-    /// Whether it is read as JSON, where numbers and escapes differ from YAML.
+    /// True if it is read as JSON, where numbers and escapes differ from YAML.
     pub json: bool,
 }
 
@@ -31,7 +31,12 @@ pub(super) fn documents(text: &str) -> Result<Vec<Document>, Fault> {
                     let offset = stream.byte_offset();
                     return Err(Fault { message: format!("after {} values of JSON: {error}", found.len()), offset });
                 }
-                Err(_) => return Ok(found.into_iter().chain(separated(text, line_after(text, rest))?).collect()),
+                Err(error) => {
+                    let Some(start) = line_after(text, rest) else {
+                        return Err(Fault { message: error.to_string(), offset: stream.byte_offset() });
+                    };
+                    return Ok(found.into_iter().chain(separated(text, start)?).collect());
+                }
             }
             rest = stream.byte_offset();
         }
@@ -40,10 +45,13 @@ pub(super) fn documents(text: &str) -> Result<Vec<Document>, Fault> {
     Ok(separated(text, 0)?.collect())
 }
 
-/// The position after white space to the end of the line (`consumeWhitespace`).
-fn line_after(text: &str, start: usize) -> usize {
-    let line = text[start..].find('\n').map_or(text.len(), |end| start + end + 1);
-    if text[start..line].trim().is_empty() { line } else { start }
+/// The position after white space, at most to the end of the line (`consumeWhitespace`). It is lost in the last three
+/// bytes, as kubectl reads four at a time.
+fn line_after(text: &str, start: usize) -> Option<usize> {
+    let end = text.len().saturating_sub(3);
+    let mut rest = text[start..].char_indices().map(|(at, c)| (start + at, c)).take_while(|(at, _)| *at < end);
+    let (at, found) = rest.find(|(_, c)| *c == '\n' || !c.is_whitespace())?;
+    Some(if found == '\n' { at + 1 } else { at })
 }
 
 /// The documents between separators (`YAMLReader`).
@@ -58,8 +66,8 @@ fn separated(text: &str, start: usize) -> Result<impl Iterator<Item = Document>,
             let rest = rest.trim();
             if !rest.is_empty() && !rest.starts_with('#') {
                 let message = format!(
-                    "invalid Yaml document separator: {rest}: kubectl takes each line that begins with --- for the end \
-                     of a document, and only a comment may follow on that line"
+                    "invalid Yaml document separator: {rest}: kubectl ends the document at each line that begins \
+                     with ---, and only a comment is allowed on that line"
                 );
                 return Err(Fault { message, offset: here });
             }

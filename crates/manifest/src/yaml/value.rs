@@ -10,7 +10,8 @@ use std::{
 use serde_json::{Map, Value as Json};
 
 use super::{
-    parse::{Anchors, MAX_DEPTH},
+    limits::MAX_DEPTH,
+    parse::Anchors,
     scalar::{self, CORE, Scalar},
 };
 use crate::node::{Content, Node};
@@ -38,7 +39,7 @@ pub(crate) struct Entry<'n, 'a> {
     /// The value of the key before it becomes a name.
     resolved: Scalar<'n>,
     pub value: Read<'n, 'a>,
-    /// Whether a merge key brought it.
+    /// True if a merge key brought it.
     pub merged: bool,
 }
 
@@ -209,7 +210,7 @@ impl<'n, 'a> Reader<'n, 'a> {
             scalar::yaml(text, form.tag.as_deref(), form.plain).and_then(Scalar::through_json)
         };
         match found {
-            Ok(Scalar::Float(number)) if !number.is_finite() => wrong(node, format!("{text} is beyond all numbers")),
+            Ok(Scalar::Float(number)) if !number.is_finite() => wrong(node, format!("{text} is out of range")),
             Ok(found) => Ok(found),
             Err(message) => wrong(node, message),
         }
@@ -297,7 +298,10 @@ fn is_determined(entries: &[Entry<'_, '_>]) -> Result<(), Meaningless> {
             let name = &*entry.name;
             return wrong(
                 entry.key,
-                format!("{name:?} is the name of two keys of different types, and kubectl takes either: remove one"),
+                format!(
+                    "{name:?} is the name of two keys of different types, and kubectl uses one of them at \
+                     random: remove one"
+                ),
             );
         }
     }
@@ -336,7 +340,10 @@ mod tests {
             ["  1: a\n  '1': b\n", "  yes: a\n  'true': b\n", "  <<: {1: a}\n  '1': b\n", "  .nan: a\n  .nan: b\n"]
         {
             let found = data(text);
-            assert!(found.as_ref().is_err_and(|message| message.contains("kubectl takes either")), "{text}: {found:?}");
+            assert!(
+                found.as_ref().is_err_and(|message| message.contains("kubectl uses one of them at random")),
+                "{text}: {found:?}"
+            );
         }
         assert_eq!(data("  1: a\n  0x1: b\n"), Ok(json!({ "1": "b" })));
         assert_eq!(data("  yes: a\n  true: b\n"), Ok(json!({ "true": "b" })));

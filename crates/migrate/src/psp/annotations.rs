@@ -45,7 +45,7 @@ impl Annotations {
             |key: &str| psp.metadata.annotations.as_ref()?.get(key).map(|value| value.trim()).filter(|v| !v.is_empty());
         for (key, why) in OUTDATED {
             if let Some(value) = get(key) {
-                found.note(Kind::Note, path(key), format!("{value} is not carried, for it has no effect: {why}"));
+                found.note(Kind::Note, path(key), format!("{value} is not converted, because it has no effect: {why}"));
             }
         }
         unread(psp, found);
@@ -70,7 +70,7 @@ fn unread(psp: &PodSecurityPolicy, found: &mut Findings) {
     let labels: Vec<_> = psp.metadata.labels.iter().flatten().map(|(key, _)| key.as_str()).collect();
     for (what, keys) in [("annotations", others), ("labels", labels)] {
         if !keys.is_empty() {
-            let message = format!("not carried, for they had no effect on pods: {}", keys.join(", "));
+            let message = format!("not converted, because they had no effect on pods: {}", keys.join(", "));
             found.note(Kind::Note, format!("metadata.{what}"), message);
         }
     }
@@ -92,7 +92,7 @@ fn profiles(key: &str, list: &str, defaults: &[&str], found: &mut Findings) -> P
                 None => found.mistake(
                     path(key),
                     format!("{name:?} is not a valid profile name"),
-                    &format!("known are {}, localhost/... and unconfined", defaults.join(", ")),
+                    &format!("must be {}, localhost/... or unconfined", defaults.join(", ")),
                 ),
             },
         }
@@ -142,8 +142,8 @@ fn seccomp(allowed: Option<&str>, default: Option<&str>, found: &mut Findings) -
                 Kind::Looser,
                 path(SECCOMP_DEFAULT),
                 format!(
-                    "without allowedProfileNames the admission plugin refused the default itself, and so every pod; \
-                     {default} is taken for the only allowed profile"
+                    "without allowedProfileNames the admission plugin denied the default itself, and so every pod; \
+                     {default} is now the only allowed profile"
                 ),
             );
             (profiles(SECCOMP_DEFAULT, default, &DEFAULTS, found), SECCOMP_DEFAULT)
@@ -152,8 +152,8 @@ fn seccomp(allowed: Option<&str>, default: Option<&str>, found: &mut Findings) -
             found.note(
                 Kind::Note,
                 path(SECCOMP_ALLOWED),
-                "is absent, so a pod that set any seccomp profile was refused; now RuntimeDefault is admitted, which \
-                 confines more than none",
+                "is omitted, so a pod with any seccomp profile was denied; now RuntimeDefault is admitted, which \
+                 confines more than no profile",
             );
             let allowed = vec!["RuntimeDefault".into()];
             return Some(Seccomp { allowed, required: false.into(), ..Seccomp::default() });
@@ -178,17 +178,17 @@ fn seccomp(allowed: Option<&str>, default: Option<&str>, found: &mut Findings) -
         let at = path(if default.is_some() { SECCOMP_DEFAULT } else { key });
         match (default, is_defaulted) {
             (Some(default), true) => {
-                let message = format!("pods that set no profile are given {default}, as they were");
+                let message = format!("pods without a profile get {default}, as before");
                 found.defaulted(Kind::Defaulted, &at, message, field_default);
             }
             (Some(default), false) => {
-                let message = format!("pods that set no profile were given {default}, and are not");
+                let message = format!("pods without a profile got {default}, and no longer get it");
                 found.defaulted(Kind::Stricter, &at, message, field_default);
             }
             (None, _) => {
-                let message = "pods that set no profile were refused, and are given the first that is allowed and \
-                               confines them; one that is asked for by annotation has to be asked for by field, for no \
-                               version that is maintained reads the annotation";
+                let message = "pods without a profile were denied, and now get the first allowed profile that \
+                               confines them; use the field instead of the annotation, which no maintained version \
+                               reads";
                 found.defaulted(Kind::Defaulted, &at, message, field_default);
             }
         }
@@ -204,10 +204,11 @@ fn app_armor(allowed: Option<&str>, default: Option<&str>, found: &mut Findings)
     let of_runtime = |profiles: &Profiles| profiles.types.contains("RuntimeDefault");
     match (&default_profile, &profiles) {
         (Some(of_default), _) if !of_runtime(of_default) => {
-            let field_default = of_default.field().map(|value| FieldDefault::pod(&["securityContext", "appArmorProfile"], value));
+            let field_default =
+                of_default.field().map(|value| FieldDefault::pod(&["securityContext", "appArmorProfile"], value));
             let message = format!(
-                "containers that name no profile ran under {}, and now run under the runtime's; no setting demands that \
-                 one is named",
+                "containers without a profile ran under {}, and now run under the profile of the runtime; no setting \
+                 requires a profile",
                 default.unwrap_or_default()
             );
             match field_default {
@@ -218,14 +219,14 @@ fn app_armor(allowed: Option<&str>, default: Option<&str>, found: &mut Findings)
         (None, Some(listed)) if !of_runtime(listed) => found.note(
             Kind::Looser,
             path(APP_ARMOR_ALLOWED),
-            "containers that name no profile were refused, and now run under the runtime's; no setting demands that one \
-             is named",
+            "containers without a profile were denied, and now run under the profile of the runtime; no setting \
+             requires a profile",
         ),
         (Some(_), _) | (None, Some(_)) => found.note(
             Kind::Note,
             path(if default.is_some() { APP_ARMOR_DEFAULT } else { APP_ARMOR_ALLOWED }),
-            "a container that names no profile has the runtime's where the node knows AppArmor, which is what was defaulted \
-             in or demanded",
+            "a container without a profile has the profile of the runtime on nodes with AppArmor; this is the former \
+             default or requirement",
         ),
         (None, None) => {}
     }

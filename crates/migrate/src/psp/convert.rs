@@ -68,7 +68,7 @@ pub fn convert(psp: &PodSecurityPolicy) -> Result<Converted, Vec<Diagnostic>> {
         runtime_class,
     } = &psp.spec;
     if psp.api_version == "policy/v1" {
-        found.note(Kind::Note, "apiVersion", "no API server had policy/v1 of this kind; it is read as policy/v1beta1");
+        found.note(Kind::Note, "apiVersion", "this kind does not exist in policy/v1; it is read as policy/v1beta1");
     }
     let annotations = annotations::Annotations::of(psp, &mut found);
     let (user, non_root) = user(run_as_user, &mut found);
@@ -139,22 +139,22 @@ fn escalation(allowed: Option<bool>, default: Option<bool>, found: &mut Findings
     match (allowed.unwrap_or(true), default) {
         (false, Some(true)) => found.mistake(
             path,
-            "is true, though allowPrivilegeEscalation is false: every pod that said nothing was refused",
-            "no API server accepts this; leave one of the two out",
+            "is true although allowPrivilegeEscalation is false: every pod that left it unset was denied",
+            "remove one of the two: no API server accepts both",
         ),
         (false, _) => found.defaulted(
             Kind::Defaulted,
             "spec.allowPrivilegeEscalation",
-            "containers that say nothing are given false, as they were",
+            "containers that leave it unset get false, as before",
             FieldDefault::containers(&FIELD, false),
         ),
         (true, Some(false)) => found.defaulted(
             Kind::Defaulted,
             path,
-            "containers that say nothing are given false, as they were",
+            "containers that leave it unset get false, as before",
             FieldDefault::containers(&FIELD, false),
         ),
-        (true, Some(true)) => found.note(Kind::Note, path, "is what Kubernetes does anyway, and is left out"),
+        (true, Some(true)) => found.note(Kind::Note, path, "is the default of Kubernetes, and is omitted"),
         (true, None) => {}
     }
     allowed.unwrap_or(true)
@@ -174,8 +174,8 @@ fn capabilities(
             if required_drop.contains(name) || (name == "*" && !required_drop.is_empty()) {
                 found.mistake(
                     format!("spec.{field}[{index}]"),
-                    format!("{name} cannot be allowed, for requiredDropCapabilities takes it away"),
-                    "no API server accepts this; leave one of the two out",
+                    format!("{name} cannot be allowed, because requiredDropCapabilities removes it"),
+                    "remove one of the two: no API server accepts both",
                 );
             }
         }
@@ -187,7 +187,14 @@ fn capabilities(
         let short = name.strip_prefix("CAP_").unwrap_or(name);
         if short != name {
             let path = format!("spec.requiredDropCapabilities[{index}]");
-            found.note(Kind::Stricter, path, format!("{name} is written {short}, and has to be dropped by that name"));
+            found.note(
+                Kind::Stricter,
+                path,
+                format!(
+                    "{name} is converted to {short}, and must be dropped by that \
+                                                      name"
+                ),
+            );
         }
         drop.push(short);
     }
@@ -195,8 +202,8 @@ fn capabilities(
         found.defaulted(
             Kind::Stricter,
             "spec.requiredDropCapabilities",
-            "containers that drop nothing have these dropped, as they had; those that drop only others had these dropped \
-             besides, and are now denied (to drop ALL is enough)",
+            "containers that drop none have these dropped, as before; containers that drop only others had these \
+             dropped, too, and are now denied (dropping ALL is enough)",
             FieldDefault::containers(&DROP, json!(drop)),
         );
     }
@@ -204,8 +211,8 @@ fn capabilities(
         found.defaulted(
             Kind::Default,
             "spec.defaultAddCapabilities",
-            "containers that add none, and drop none of these, are given them, as they were; those that add or drop some \
-             were given the rest besides, and no longer are",
+            "containers that add none, and drop none of these, get them, as before; containers that add or drop some \
+             got the rest, too, and no longer get them",
             FieldDefault::containers(&ADD, json!(default_add)),
         );
     }
@@ -228,8 +235,8 @@ fn unprefixed<'a>(field: &str, names: &'a [String], found: &mut Findings) -> Vec
                 Kind::Stricter,
                 format!("spec.{field}[{index}]"),
                 format!(
-                    "{name} let containers add what they wrote as {name}; names are written without CAP_, so it is \
-                     left out. If {short} was meant, add it to privileges.capabilities.allowedAdd"
+                    "{name} is omitted: names must not begin with CAP_, so it applied only to containers that wrote \
+                     {name}. If {short} was meant, add it to privileges.capabilities.allowedAdd"
                 ),
             ),
         }
@@ -251,14 +258,14 @@ fn se_linux_options(strategy: &SeLinuxStrategy, found: &mut Findings) -> Option<
         (SeLinuxRule::MustRunAs, None) => {
             found.mistake(
                 "spec.seLinux",
-                "has no seLinuxOptions, so the policy admitted no pod at all",
-                "write the label that was meant, or leave this policy out",
+                "has no seLinuxOptions, so the policy admitted no pod",
+                "add the intended label, or remove this policy",
             );
             return None;
         }
         (SeLinuxRule::RunAsAny, options) => {
             if options.is_some() {
-                found.note(Kind::Note, "spec.seLinux.seLinuxOptions", "had no effect under this rule, and is left out");
+                found.note(Kind::Note, "spec.seLinux.seLinuxOptions", "had no effect with this rule, and is omitted");
             }
             return None;
         }
@@ -274,7 +281,7 @@ fn se_linux_options(strategy: &SeLinuxStrategy, found: &mut Findings) -> Option<
         found.defaulted(
             Kind::Defaulted,
             "spec.seLinux",
-            "pods and containers that set no label are given this one, as they were",
+            "pods and containers without a label get this one, as before",
             FieldDefault::pod(&["securityContext", "seLinuxOptions"], Json::Object(label)),
         );
     }
@@ -283,7 +290,7 @@ fn se_linux_options(strategy: &SeLinuxStrategy, found: &mut Findings) -> Option<
         found.note(
             Kind::Stricter,
             "spec.seLinux.seLinuxOptions.level",
-            "the categories must now be written in this order; any order was accepted before",
+            "the categories must now be in this order; before, any order was accepted",
         );
     }
     let part = |value: &str| if value.is_empty() { vec![] } else { vec![text(value)] };
@@ -306,7 +313,7 @@ fn sysctls(unsafe_ones: &[String], forbidden: &[String], found: &mut Findings) -
                 found.mistake(
                     path,
                     format!("{name:?} is not a valid sysctl name"),
-                    "* stands only at the end of a name",
+                    "* is allowed only at the end of a name",
                 );
             }
         }
@@ -327,7 +334,7 @@ fn read_only_root(required: bool, found: &mut Findings) -> Option<palisade_check
     found.defaulted(
         Kind::Defaulted,
         "spec.readOnlyRootFilesystem",
-        "containers that say nothing are given true, as they were",
+        "containers that leave it unset get true, as before",
         FieldDefault::containers(&["securityContext", "readOnlyRootFilesystem"], true),
     );
     Some(true.into())
@@ -350,7 +357,7 @@ fn runtime_classes(strategy: &RuntimeClassStrategy, found: &mut Findings) -> Opt
         found.defaulted(
             Kind::Looser,
             &path,
-            format!("pods that name no class ran in {default}, and now run in the node's default runtime"),
+            format!("pods without a class ran in {default}, and now run in the node's default runtime"),
             field_default,
         );
         return None;
@@ -358,14 +365,14 @@ fn runtime_classes(strategy: &RuntimeClassStrategy, found: &mut Findings) -> Opt
     if !names.contains(default) {
         found.mistake(
             &path,
-            format!("{default} is not in allowedRuntimeClassNames, so every pod that named no class was refused"),
-            "add it there",
+            format!("{default} is not in allowedRuntimeClassNames, so every pod without a class was denied"),
+            "add it to that list",
         );
     }
     found.defaulted(
         Kind::Stricter,
         &path,
-        format!("pods that name no class were given {default}, and are now denied"),
+        format!("pods without a class got {default}, and are now denied"),
         field_default,
     );
     Some(texts(names))

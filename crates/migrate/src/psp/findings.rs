@@ -1,10 +1,10 @@
-//! What the conversion of a policy finds on its way.
+//! The notes and errors of the conversion of a policy.
 
 use palisade_api::Diagnostic;
 
 use crate::note::{FieldDefault, Kind, Note};
 
-/// Notes for people, and mistakes because of which there is no result.
+/// Notes for users, and the errors that prevent a result.
 #[derive(Default)]
 pub(super) struct Findings {
     pub(super) notes: Vec<Note>,

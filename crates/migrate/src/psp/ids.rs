@@ -21,7 +21,7 @@ pub(super) fn user(strategy: &UserStrategy, found: &mut Findings) -> (Option<set
                 found.defaulted(
                     Kind::Defaulted,
                     path,
-                    format!("pods that set no user are given {}, as their containers were", first.min),
+                    format!("pods without a user get {}, as their containers did before", first.min),
                     FieldDefault::pod(&["securityContext", "runAsUser"], first.min),
                 );
             }
@@ -32,8 +32,8 @@ pub(super) fn user(strategy: &UserStrategy, found: &mut Findings) -> (Option<set
             found.defaulted(
                 Kind::Defaulted,
                 path,
-                "pods that do not set runAsNonRoot, and no user that is root, are given runAsNonRoot: true; containers \
-                 that set no runAsUser were",
+                "pods without runAsNonRoot, and without root as their user, get runAsNonRoot: true; before, \
+                 containers without runAsUser got it",
                 FieldDefault::pod(&["securityContext", "runAsNonRoot"], true),
             );
             (rules(settings::UserRule::MustRunAsNonRoot, vec![]), true)
@@ -55,7 +55,7 @@ pub(super) fn primary_group(strategy: &GroupStrategy, found: &mut Findings) -> O
                 found.defaulted(
                     Kind::Defaulted,
                     path,
-                    format!("pods that set no group are given {}, as their containers were", first.min),
+                    format!("pods without a group get {}, as their containers did before", first.min),
                     FieldDefault::pod(&["securityContext", "runAsGroup"], first.min),
                 );
             }
@@ -87,8 +87,8 @@ pub(super) fn extra_group(
             Kind::Defaulted,
             &path,
             format!(
-                "pods that set none are given {}, as they were. Where that is only where a range happens to begin, make \
-                 the rule MayRunAs: then they are given none",
+                "pods without one get {}, as before. If the value is only the beginning of a range, change the rule \
+                 to MayRunAs: then they get none",
                 first.min
             ),
             FieldDefault::pod(&["securityContext", field], value),
@@ -99,7 +99,7 @@ pub(super) fn extra_group(
 
 fn without_effect(path: &str, ranges: &[IdRange], found: &mut Findings) {
     if !ranges.is_empty() {
-        found.note(Kind::Note, format!("{path}.ranges"), "had no effect under this rule, and is left out");
+        found.note(Kind::Note, format!("{path}.ranges"), "had no effect with this rule, and is omitted");
     }
 }
 
@@ -107,8 +107,8 @@ fn id_ranges(path: &str, ranges: &[IdRange], found: &mut Findings) -> Vec<Range>
     if ranges.is_empty() {
         found.mistake(
             path,
-            "has no ranges, so the policy admitted no pod at all",
-            "write the ranges that were meant, or leave this policy out",
+            "has no ranges, so the policy admitted no pod",
+            "add the intended ranges, or remove this policy",
         );
     }
     ranges
@@ -130,7 +130,7 @@ pub(super) fn ports(ranges: &[PortRange], found: &mut Findings) -> Option<Vec<Ra
 
 fn range(path: String, min: i64, max: i64, found: &mut Findings) -> Range {
     if min < 0 || min > max {
-        found.mistake(path, format!("{min} to {max} is not a range"), "min is 0 or more, and not greater than max");
+        found.mistake(path, format!("invalid range {min} to {max}"), "min must be at least 0 and at most max");
     }
     Range { min: min.into(), max: max.into() }
 }

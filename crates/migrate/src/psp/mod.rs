@@ -1,6 +1,6 @@
 //! `PodSecurityPolicy`, as `policy/v1beta1` and `extensions/v1beta1` had it until Kubernetes 1.24.
 //!
-//! The types are Palisade's own, because no library has them any more (source: `k8s.io/api` v0.24,
+//! The types are part of Palisade, because no library has them now (source: `k8s.io/api` v0.24,
 //! `policy/v1beta1/types.go`). An unknown field is an error, so that none is dropped. The meaning of a field is that of
 //! the admission plugin (`pkg/security/podsecuritypolicy`), not that of its name.
 
@@ -41,7 +41,7 @@ impl PodSecurityPolicy {
     }
 }
 
-/// What pods may do. An explicit null means an absent field, as for the API server.
+/// The permissions of pods. An explicit null means an unset field, as for the API server.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[expect(clippy::struct_excessive_bools, reason = "the fields are those of Kubernetes")]
@@ -102,7 +102,7 @@ pub struct PodSecurityPolicySpec {
     /// Drivers that csi volumes may use. Empty: all.
     #[serde(default, rename = "allowedCSIDrivers", deserialize_with = "or_default")]
     pub allowed_csi_drivers: Vec<AllowedCsiDriver>,
-    /// Sysctls that pods may set, besides the safe ones; a trailing * stands for any rest.
+    /// Sysctls that pods may set, in addition to the safe ones; a trailing * matches any suffix.
     #[serde(default, deserialize_with = "or_default")]
     pub allowed_unsafe_sysctls: Vec<String>,
     /// Sysctls that pods may not set, whatever else is allowed.

@@ -19,8 +19,8 @@ pub(super) fn volumes(kinds: &[String], found: &mut Findings) -> Option<Vec<Text
     for (index, kind) in kinds.iter().enumerate().filter(|(_, kind)| !lists::VOLUMES.contains(&kind.as_str())) {
         found.mistake(
             format!("spec.volumes[{index}]"),
-            format!("{kind:?} is not a kind of volume that PodSecurityPolicy knows"),
-            &format!("known are * and {}", lists::VOLUMES[1..].join(", ")),
+            format!("{kind:?} is not a kind of volume in PodSecurityPolicy"),
+            &format!("must be * or one of {}", lists::VOLUMES[1..].join(", ")),
         );
     }
     if allows(kinds, "*") {
@@ -35,9 +35,9 @@ pub(super) fn volumes(kinds: &[String], found: &mut Findings) -> Option<Vec<Text
         found.note(
             Kind::Looser,
             "spec.volumes",
-            "projected is added: a policy with secret admitted the projected volume that carries the token of the \
-             pod's service account, and no other; now any projected volume is admitted. They show what their own \
-             namespace's secrets, config maps and tokens hold",
+            "projected is added: a policy with secret admitted only the projected volume with the token of the pod's \
+             service account; now any projected volume is admitted. It can contain secrets, config maps and tokens \
+             of its own namespace",
         );
     }
     Some(allowed)
@@ -48,7 +48,7 @@ pub(super) fn host_paths(paths: &[AllowedHostPath], kinds: &[String], found: &mu
         return None;
     }
     if !allows(kinds, "hostPath") {
-        let message = "had no effect, for volumes does not allow hostPath, and is left out";
+        let message = "had no effect, because volumes does not allow hostPath, and is omitted";
         found.note(Kind::Note, "spec.allowedHostPaths", message);
         return None;
     }
@@ -58,7 +58,7 @@ pub(super) fn host_paths(paths: &[AllowedHostPath], kinds: &[String], found: &mu
             found.mistake(
                 format!("spec.allowedHostPaths[{index}].pathPrefix"),
                 format!("{prefix:?} is not a valid path of a node"),
-                "write an absolute path without ..",
+                "must be an absolute path without ..",
             );
         }
     }
@@ -66,7 +66,7 @@ pub(super) fn host_paths(paths: &[AllowedHostPath], kinds: &[String], found: &mu
         found.note(
             Kind::Stricter,
             "spec.allowedHostPaths",
-            "a volume of a read-only path must not be of a type that creates something on the node (DirectoryOrCreate, \
+            "a volume of a read-only path must not have a type that creates files on the node (DirectoryOrCreate, \
              FileOrCreate); the policy admitted it",
         );
     }
@@ -88,19 +88,18 @@ pub(super) fn drivers(
         return None;
     }
     if !allows(kinds, kind) {
-        found.note(Kind::Note, path, format!("had no effect, for volumes does not allow {kind}, and is left out"));
+        found.note(Kind::Note, path, format!("had no effect, because volumes does not allow {kind}, and is omitted"));
         return None;
     }
     let mut kept = Vec::new();
     for (index, name) in names.iter().enumerate() {
         let at = format!("{path}[{index}].{field}");
         match *name {
-            "" => found.mistake(at, "is empty", "write the name of a driver"),
+            "" => found.mistake(at, "must not be empty", "add the name of a driver"),
             "*" => found.note(
                 Kind::Note,
                 at,
-                "* is left out: here it was the name of a driver, which none can have. To allow all, leave the whole \
-                 list out",
+                "* is omitted: it is not a valid name of a driver here. To allow all drivers, omit the whole list",
             ),
             name => kept.push(text(name)),
         }

@@ -171,6 +171,35 @@ fn unresolved_roles_are_reported() {
     assert!(rbac.unresolved().is_empty());
 }
 
+/// A controller fills the rules of such a role; a file may be from before that.
+#[test]
+fn an_aggregated_role_has_the_rules_of_those_that_it_selects() {
+    let role = |name: &str, label: &str, selects: &str, grants: bool| {
+        let rule = json!({"apiGroups": ["policy"], "resources": ["podsecuritypolicies"], "verbs": ["use"]});
+        json!({
+            "metadata": {"name": name, "labels": {label: "true"}}, "rules": if grants { json!([rule]) } else { json!(null) },
+            "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {selects: "true"}}]},
+        })
+    };
+    for (selects, grants) in [("of-parts", true), ("nothing", false)] {
+        let mut rbac = Rbac::default();
+        for one in [
+            role("whole", "x", selects, false),
+            role("part", "of-parts", "of-others", false),
+            // Two that select each other.
+            role("other", "of-others", "of-parts", true),
+        ] {
+            rbac.add_role(true, serde_json::from_value(one).unwrap());
+        }
+        let binding = json!({
+            "metadata": {"name": "b"}, "roleRef": {"kind": "ClusterRole", "name": "whole"},
+            "subjects": [{"kind": "Group", "name": "system:serviceaccounts"}],
+        });
+        rbac.add_binding(true, serde_json::from_value(binding).unwrap());
+        assert_eq!(rbac.grants("restricted").everywhere, grants, "{selects}");
+    }
+}
+
 #[test]
 fn namespace_selector_option_applies_to_every_profile() {
     let labels = [("tenancy".to_owned(), "tool".to_owned())].into();

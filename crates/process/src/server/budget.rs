@@ -1,8 +1,8 @@
-//! The memory that all bodies together may use.
+//! The memory limit for all request bodies.
 //!
-//! A body reserves its bytes as they arrive. When none are left, the server refuses the body that has been unfinished
-//! longest: an API server sends a whole body within milliseconds, so that body is the least likely to come from one.
-//! The server never refuses a complete body; it answers that request at once.
+//! A body reserves its bytes as they arrive. If none are left, the server rejects the body that has been incomplete
+//! longest: an API server sends a whole body within milliseconds, so that this body is the least likely to come from
+//! one. The server never rejects a complete body; it answers that request immediately.
 
 use std::{
     collections::BTreeMap,
@@ -14,7 +14,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-/// No memory is left, and no other body can be refused.
+/// No memory is left, and no other body can be rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exhausted;
 
@@ -105,7 +105,7 @@ pub struct Share {
 }
 
 impl Share {
-    /// Reserves more. If none is left, the server refuses bodies that have been unfinished for longer.
+    /// Reserves more. If none is left, the server rejects bodies that have been unfinished for longer.
     pub(super) async fn grow(&mut self, bytes: usize) -> Result<(), Exhausted> {
         loop {
             // Registered before the check of the budget, so that it misses nothing that is freed meanwhile.
@@ -123,12 +123,12 @@ impl Share {
         Ok(())
     }
 
-    /// Cancelled when the server refuses this body in favour of another one.
+    /// Cancelled when the server rejects this body in favour of another one.
     pub(super) fn evicted(&self) -> CancellationToken {
         self.evicted.clone()
     }
 
-    /// The body is complete. The server can no longer refuse it.
+    /// The body is complete. The server can no longer reject it.
     pub(super) fn finish(&mut self) {
         self.budget.lock().unfinished.remove(&self.id);
     }

@@ -41,7 +41,7 @@ const HEAD_BYTES: u16 = 16 << 10;
 /// How much is buffered of a connection or stream before it is read. It also bounds the bytes that do not yet count as
 /// the memory of a body.
 const WINDOW: u16 = u16::MAX;
-/// What an HTTP/2 client sends first: the preface and one frame of settings.
+/// The first bytes of an HTTP/2 client: the preface and one frame of settings.
 const PREFACE_BYTES: u64 = 24 + 9;
 /// How many streams a client may open and reset in a row.
 const RESETS: usize = 32;

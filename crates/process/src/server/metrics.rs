@@ -42,7 +42,7 @@ impl HttpMetrics {
         registry.register("palisade_http_connections", "Open connections", self.connections.clone());
         registry.register(
             "palisade_http_connections_closed",
-            "Connections that the server closed, by reason",
+            "Connections closed by the server, by reason",
             self.closed.clone(),
         );
         registry.register_with_unit(
@@ -53,7 +53,7 @@ impl HttpMetrics {
         );
         registry.register(
             "palisade_http_bodies_refused",
-            "Request bodies that the server refused, by reason",
+            "Request bodies rejected by the server, by reason",
             self.refused.clone(),
         );
     }

@@ -42,7 +42,7 @@ pub use self::{budget::Share, metrics::HttpMetrics};
 /// How long requests in progress may take after the server was asked to stop.
 pub const GRACE: Duration = Duration::from_secs(10);
 
-/// What clients may use.
+/// Limits for clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// The most connections.
@@ -128,10 +128,11 @@ impl HttpServer {
         }
     }
 
-    /// Whether it can take requests.
+    /// Checks that it can serve requests.
     ///
     /// # Errors
-    /// What is wrong, in a word.
+    ///
+    /// The error, in a word.
     pub fn ready(&self) -> Result<(), &'static str> {
         if !self.listens.load(Ordering::Relaxed) {
             Err("not listening")
@@ -165,7 +166,7 @@ impl HttpServer {
         drop(listener);
         connections.close();
         if timeout(GRACE, connections.wait()).await.is_err() {
-            tracing::warn!(port = self.port, "some requests did not end in time");
+            tracing::warn!(port = self.port, "some requests did not finish in time");
         }
     }
 
@@ -227,6 +228,6 @@ async fn accept(listener: &TcpListener) -> TcpStream {
 
 async fn accept_failed(error: io::Error) {
     // Perhaps there are no file descriptors left. Ending connections free some.
-    tracing::warn!(%error, "a connection could not be accepted");
+    tracing::warn!(%error, "could not accept a connection");
     sleep(Duration::from_millis(100)).await;
 }

@@ -1,12 +1,13 @@
-//! The connections of a server: a bounded number of slots.
+//! The connections of a server: a limited number of slots.
 //!
-//! When all slots are taken, the connection that has been idle longest is displaced. One that never had a request goes
-//! before one that had: many silent connections displace each other, and not those that API servers keep open for their
-//! next request. The server notifies a displaced connection that had requests (`Connection: close`, GOAWAY) and gives it a
-//! second; a request that crosses with the notice is still answered. For these there are a quarter more slots.
+//! If all slots are taken, the connection that has been idle longest is closed. Connections that never had a request
+//! are closed before those that had: many silent connections replace each other, and not those that API servers keep
+//! open for their next request. The server notifies a connection that had requests (`Connection: close`, GOAWAY) and
+//! gives it a second; a request that arrives during this time is still answered. A quarter more slots are reserved for
+//! these.
 //!
-//! No connection is displaced within [`YOUNG`]: else, while all others are busy, each new connection would displace the one
-//! before it, in the middle of its handshake.
+//! No connection is closed within [`YOUNG`]: otherwise, while all others are busy, each new connection would replace
+//! the one before it, in the middle of its handshake.
 
 use std::{
     collections::BTreeMap,
@@ -46,7 +47,7 @@ struct Taken {
     leaving: usize,
 }
 
-/// Whether there is room for a new connection.
+/// Room for a new connection.
 enum Room {
     Made,
     /// At this time a connection will have been idle for long enough.
@@ -119,7 +120,7 @@ impl Slots {
         Slot { slots: Arc::clone(self), id, connection, _permit: permit }
     }
 
-    /// Whether there is no slot for a new connection.
+    /// True if there is no slot for a new connection.
     pub fn are_all_busy(&self) -> bool {
         let taken = self.lock();
         taken.slots.len() >= self.most && taken.slots.values().all(|slot| slot.is_busy())
@@ -191,22 +192,22 @@ impl Slot {
         &self.connection.leave
     }
 
-    /// Whether it is displaced by another one.
+    /// True if it is displaced by another one.
     pub fn is_displaced(&self) -> bool {
         self.connection.displaced.load(Ordering::Relaxed)
     }
 
-    /// Whether it is to be closed without notice.
+    /// True if it is to be closed without notice.
     pub fn is_to_end_at_once(&self) -> bool {
         self.connection.at_once.load(Ordering::Relaxed)
     }
 
-    /// What the connection does.
+    /// The activity of the connection.
     pub fn state(&self) -> MutexGuard<'_, State> {
         self.connection.lock()
     }
 
-    /// Records what the connection does.
+    /// A recorder of the activity of the connection.
     pub fn activity(&self) -> Activity {
         Activity { slots: Arc::clone(&self.slots), connection: Arc::clone(&self.connection) }
     }
@@ -223,7 +224,7 @@ impl Drop for Slot {
     }
 }
 
-/// Records what a connection does.
+/// A recorder of the activity of a connection.
 #[derive(Clone, Debug)]
 pub struct Activity {
     slots: Arc<Slots>,
@@ -240,7 +241,7 @@ impl Activity {
         }
     }
 
-    /// The head of a request is complete. The request is in progress until what is returned is dropped.
+    /// The head of a request is complete. The request is in progress until the returned value is dropped.
     pub fn request(&self) -> UnderWay {
         let mut state = self.connection.lock();
         let id = state.begun;

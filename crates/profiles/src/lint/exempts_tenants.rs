@@ -9,17 +9,17 @@ pub(super) static RULE: Rule = Rule::plugged(
     "exempts-tenants",
     Severity::Warning,
     Category::Dangerous,
-    "A profile whose exemptions free tenants",
+    "Exemptions that apply to tenants",
     "\
-An exemption is about who sends a request. A pod of a DaemonSet, Job or ReplicaSet is not created by who wrote the workload,
-but by a controller with a service account in `kube-system`. So an exemption of `daemon-set-controller` exempts whoever may
-create a DaemonSet: a tenant writes one with a privileged container, and the profile does not judge its pods. The group
-`system:serviceaccounts:kube-system` contains all of these controllers; `system:authenticated` and `system:serviceaccounts`
-contain tenants themselves.
+An exemption applies to the user that sends a request. A pod of a DaemonSet, Job or ReplicaSet is not created by the author
+of the workload, but by a controller with a service account in `kube-system`. Therefore an exemption of
+`daemon-set-controller` exempts every user with permission to create a DaemonSet: a tenant can create a DaemonSet with a
+privileged container, and the profile does not evaluate its pods. The group `system:serviceaccounts:kube-system` contains all
+of these controllers; `system:authenticated` and `system:serviceaccounts` contain tenants.
 
-Exempt a user, group or service account that creates pods itself, and for nobody else. To run a DaemonSet of your own that the
-profile forbids, run it in a namespace that the profile does not select (`excludeNamespaces`), or name its namespace and the
-checks under `exceptions`.",
+Exempt only a user, group or service account that creates pods directly, and not on behalf of others. To run an administrative
+DaemonSet that the profile forbids, use a namespace that the profile does not select (`excludeNamespaces`), or list its
+namespace and the checks in `exceptions`.",
     include_str!("exempts_tenants.bad.yaml"),
     include_str!("exempts_tenants.good.yaml"),
 );

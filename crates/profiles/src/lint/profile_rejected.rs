@@ -10,12 +10,12 @@ pub(super) static RULE: Rule = Rule::plugged(
     Category::Rejected,
     "A profile that is not accepted",
     "\
-The controller does not accept this ToolSecurityProfile; what was enforced before stays in force.",
+The controller rejects this ToolSecurityProfile. The last accepted generation stays in effect.",
     include_str!("profile_rejected.bad.yaml"),
     include_str!("profile_rejected.good.yaml"),
 );
 
-/// The findings in a profile with these mistakes.
+/// The findings in a profile with these errors.
 pub(super) fn find(diagnostics: Vec<Diagnostic>) -> Vec<ExtensionFinding> {
     let reported = |Diagnostic { path, message, help, .. }| ExtensionFinding {
         rule: &RULE,

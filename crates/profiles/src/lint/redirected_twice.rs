@@ -12,10 +12,11 @@ pub(super) static RULE: Rule = Rule::plugged(
     Category::Dangerous,
     "Two profiles that redirect each other's images",
     "\
-Both profiles redirect images, and both may select a namespace. There one redirects what the other has redirected, and since
-the API server asks again after a change, images get names like `a.example/b.example/a.example/docker.io/library/nginx`,
-which nobody serves. Webhooks are asked in the order of the profiles' names, policies in any order. Let one profile redirect,
-or select other namespaces, or name the other's target in `skip` on both sides: then who comes first decides.",
+Both profiles redirect images, and can select the same namespace. There, each profile redirects the images that the other has
+redirected. Because the API server repeats mutation after a change, images get names like
+`a.example/b.example/a.example/docker.io/library/nginx`, which do not exist. Webhooks are called in the order of the names of
+profiles, policies in any order. Redirect images in one profile only, select different namespaces, or add the target of the
+other profile to `skip` in both profiles: then the first one to redirect an image decides.",
     include_str!("redirected_twice.bad.yaml"),
     include_str!("redirected_twice.good.yaml"),
 );
@@ -31,8 +32,8 @@ pub(super) fn find(
     let reported = |(name, _): &(String, _)| ExtensionFinding {
         rule: &RULE,
         path: "spec.images.redirect".to_owned(),
-        message: format!("redirects images that profile {name} redirects, or the other way round"),
-        help: Some("let one of them redirect, or have each skip the other's target".to_owned()),
+        message: format!("redirects images that profile {name} also redirects, or vice versa"),
+        help: Some("redirect images in one profile only, or let each profile skip the target of the other".to_owned()),
     };
     before.iter().filter(|(_, other)| meets(other)).map(reported).collect()
 }

@@ -1,7 +1,7 @@
 //! Suites of other tools. They run as they are; the notes of the suite report what cannot be carried over.
 //!
-//! Both tools judge a policy on its own, so the comparison is on that, too: whether the policy finds a violation, not
-//! what its binding makes of that. Unlike there, the policy must match the request.
+//! Both tools evaluate a policy on its own, so the comparison is on that, too: whether the policy finds a violation,
+//! not what its binding makes of that. Unlike there, the policy must match the request.
 
 pub mod kaptest;
 pub mod kyverno;
@@ -45,7 +45,7 @@ pub(crate) fn complete(loader: &mut Loader<'_>, members: &mut [Member]) {
         if api_version.starts_with("admissionregistration.k8s.io/v1")
             && api_version != "admissionregistration.k8s.io/v1"
         {
-            note(&format!("taken as v1, for {api_version} is not served any more"));
+            note(&format!("read as v1, because {api_version} is no longer served"));
             *object.at_mut(&["apiVersion"]) = "admissionregistration.k8s.io/v1".into();
         }
         if kind == "ValidatingAdmissionPolicyBinding" {
@@ -94,7 +94,7 @@ pub(crate) fn stub_crds(loader: &mut Loader<'_>, members: &[Member]) -> Vec<Memb
     }
     let mut stubs = Vec::new();
     for ((group, kind), (versions, namespaced)) in custom {
-        loader.notes.push(format!("no file defines {kind} of {group}: one that allows anything is assumed"));
+        loader.notes.push(format!("no file defines {kind} of {group}: a CRD that allows anything is assumed"));
         let singular = kind.to_lowercase();
         let plural = match singular.strip_suffix('y') {
             Some(stem) => format!("{stem}ies"),

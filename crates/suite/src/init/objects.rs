@@ -66,6 +66,17 @@ pub(crate) fn minimal(api_version: &str, kind: &str) -> Json {
             *object.at_mut(&["spec"]) =
                 json!({"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}});
         }
+        "HorizontalPodAutoscaler" => {
+            let target = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": name});
+            *object.at_mut(&["spec"]) = json!({"scaleTargetRef": target, "maxReplicas": 2});
+        }
+        "CustomResourceDefinition" => {
+            *object.at_mut(&["metadata", "name"]) = json!("examples.example.org");
+            *object.at_mut(&["spec"]) = json!({
+                "group": "example.org", "scope": "Namespaced", "names": {"plural": "examples", "kind": "Example"},
+                "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}}}],
+            });
+        }
         "NetworkPolicy" => *object.at_mut(&["spec"]) = json!({"podSelector": {}, "policyTypes": ["Ingress"]}),
         "Role" | "ClusterRole" => {
             *object.at_mut(&["rules"]) = json!([{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]);

@@ -106,10 +106,8 @@ fn expectations_of_an_invalid_object_are_compared() {
     assert_eq!(differences("invalid"), Vec::<String>::new());
     assert_eq!(
         differences("deny"),
-        [
-            "verdict: invalid, so that no policy is evaluated: denied: Route.example.org \"x\" is invalid: spec: Invalid \
-          value: at most the limit"
-        ]
+        ["verdict: invalid, so no policy is evaluated: denied: Route.example.org \"x\" is invalid: spec: Invalid \
+          value: at most the limit"]
     );
     assert_eq!(differences("{verdict: invalid, field: spec.weight}"), ["field: spec"]);
     assert_eq!(differences("{verdict: invalid, message: the limit}"), ["message: Invalid value: at most the limit"]);
@@ -129,8 +127,8 @@ fn policies_may_be_left_out_only_where_something_is_tested() {
     let built_in = "{verdict: invalid, field: 'spec.containers[0].name'}";
     assert_passes(&load(&suite(built_in), &[]));
     for (expect, expected) in [
-        ("allow", "policies: there are none, and nothing else is tested"),
-        ("{verdict: deny, field: spec}", "cases[0].expect.field: only an invalid object has errors of fields"),
+        ("allow", "policies: must not be empty: nothing is tested"),
+        ("{verdict: deny, field: spec}", "cases[0].expect.field: only an invalid object has field errors"),
     ] {
         let problems = try_load("a.test.yaml", &suite(expect), &[]).err().unwrap();
         let messages: Vec<_> = problems.iter().map(|problem| problem.message().to_owned()).collect();

@@ -71,7 +71,7 @@ fn coverage_lists_every_untested_part_of_a_policy() {
         missing(&suite),
         [
             "8:7 labelled matchConstraints.resourceRules[1] the rule: never matched",
-            "9:21 labelled matchConstraints.objectSelector the selector: never left out a request",
+            "9:21 labelled matchConstraints.objectSelector the selector: never excluded a request",
             "11:34 labelled matchConditions[0].expression the match condition: never excludes a request",
             "17:8 labelled validations[0].expression an operand of ||: never false",
             "17:40 labelled validations[0].expression an operand of ||: never false",
@@ -144,7 +144,7 @@ fn rejection_before_policies_does_not_count_as_denial() {
     let object = "{apiVersion: v1, kind: ConfigMap, metadata: {name: Not_A_Name, labels: {checked: 'yes'}}}";
     let suite = with(&format!("- name: invalid\n  object: {object}\n  expect: deny\n"));
     let Status::Failed(differences) = &run(&suite)[2].1 else { panic!("{:?}", run(&suite)[2]) };
-    assert!(differences[0].got.starts_with("invalid, so that no policy is evaluated"), "{differences:?}");
+    assert!(differences[0].got.starts_with("invalid, so no policy is evaluated"), "{differences:?}");
 }
 
 #[test]
@@ -277,7 +277,7 @@ metadata: {name: bad}
     let passed: Vec<_> = run(&suite).into_iter().map(|(_, status)| status == Status::Passed).collect();
     assert_eq!(passed, [true, true, true, false]);
     let notes = suite.notes.join("\n");
-    for part in ["taken as v1", "leave this request out", "testSuites[0].tests[2].message is not carried over"] {
+    for part in ["read as v1", "exclude this request", "testSuites[0].tests[2].message is not carried over"] {
         assert!(notes.contains(part), "{part}: {notes}");
     }
 }

@@ -4,10 +4,11 @@ use std::path::Path;
 
 use super::{Leaf, UnusableCertificate};
 
-/// Reads `tls.crt` and `tls.key` of a directory, and `ca.crt` if it is there.
+/// Reads `tls.crt` and `tls.key` of a directory, and `ca.crt` if it exists.
 ///
 /// # Errors
-/// The file, and what is wrong with it.
+///
+/// The file, and its error.
 pub fn read(directory: &Path) -> Result<(Leaf, Option<String>), UnusableCertificate> {
     let file = |name: &str| {
         let path = directory.join(name);

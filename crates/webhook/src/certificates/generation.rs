@@ -22,17 +22,18 @@ pub struct Generation {
     pub certificate: String,
     /// The key of the certificate, PKCS #8.
     pub key: String,
-    /// What is served.
+    /// The served certificate and key.
     pub leaf: Leaf,
     /// Unix time.
     pub not_before: i64,
 }
 
 impl Generation {
-    /// Makes one that is valid for `names`, for `life` from `now` (Unix time) on.
+    /// Creates one that is valid for `names`, for `life` from `now` (Unix time).
     ///
     /// # Errors
-    /// A name is not a valid name, or there is no randomness.
+    ///
+    /// If a name is invalid, or no randomness is available.
     pub fn make(names: &[String], life: Duration, now: i64) -> Result<Self, UnusableCertificate> {
         let seconds = |duration: Duration| i64::try_from(duration.as_secs()).unwrap_or(i64::MAX);
         let from = now.saturating_sub(seconds((life / 10).min(BACKDATE)));
@@ -74,7 +75,7 @@ impl Generation {
         Ok(Self { authority, certificate, key, leaf, not_before })
     }
 
-    /// Whether to renew it: two thirds of its life are over, or it was made for a longer life than `life`. That does
+    /// True if to renew it: two thirds of its life are over, or it was made for a longer life than `life`. That does
     /// not depend on clocks, so replicas agree.
     pub fn is_due(&self, life: Duration, now: i64) -> bool {
         let whole = self.leaf.not_after - self.not_before;
@@ -82,7 +83,7 @@ impl Generation {
         now >= self.not_before + whole / 3 * 2 || u64::try_from(whole).is_ok_and(|whole| whole > longest.as_secs())
     }
 
-    /// Whether it has no names but these.
+    /// True if it has no other names.
     pub fn is_for(&self, names: &[String]) -> bool {
         let Some(first) = self.leaf.key.cert.first() else { return false };
         let Ok(name) = names_of(first) else { return false };

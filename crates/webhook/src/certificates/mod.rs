@@ -1,8 +1,8 @@
-//! The certificate that the webhook serves, and the authorities by which it is trusted.
+//! The certificate that the webhook serves, and its trusted authorities.
 //!
-//! Without cert-manager, each certificate has an authority of its own, whose key is discarded after it has signed. So
-//! no key can sign another certificate, and both are renewed in the same way. Replicas share the certificate in a
-//! Secret; [`stored`] alone decides the next step of its renewal.
+//! Without cert-manager, each certificate has a separate authority, whose key is discarded after signing. Therefore no
+//! key can sign another certificate, and both are renewed in the same way. Replicas share the certificate in a Secret;
+//! [`stored`] decides the next step of its renewal.
 
 pub mod clients;
 pub mod files;
@@ -29,7 +29,7 @@ pub enum UnusableCertificate {
     #[error("the private key cannot be read: {0}")]
     Key(String),
     /// A new one.
-    #[error("a new certificate could not be made: {0}")]
+    #[error("a new certificate could not be created: {0}")]
     Make(#[from] rcgen::Error),
     /// A file.
     #[error("{path} cannot be read: {source}")]
@@ -94,7 +94,7 @@ impl CurrentCertificate {
         !same
     }
 
-    /// Whether there is a certificate to serve.
+    /// True if there is a certificate to serve.
     pub fn is_there(&self) -> bool {
         self.leaf.read().unwrap_or_else(PoisonError::into_inner).is_some()
     }

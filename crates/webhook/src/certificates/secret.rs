@@ -1,4 +1,4 @@
-//! The Secret in which replicas share a certificate.
+//! The Secret through which replicas share a certificate.
 
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Client, api::PostParams};
@@ -19,7 +19,7 @@ pub enum SecretError {
     #[error("Secret {SECRET}: {0}")]
     Api(#[source] Box<kube::Error>),
     /// It is not there, and this process may not create it: a permission to create cannot be limited to a name.
-    #[error("Secret {SECRET} does not exist in palisade-system; install it again with the manifests")]
+    #[error("Secret {SECRET} does not exist in palisade-system; recreate it from the manifests or the chart")]
     Missing,
     /// No certificate.
     #[error(transparent)]
@@ -48,13 +48,14 @@ impl SecretStore {
         Self { api: Api::namespaced(client, names::OPERATOR_NAMESPACE), spec }
     }
 
-    /// Takes the next step, and returns what is stored then. Of replicas that try at the same time one wins, and the
-    /// others read what it wrote.
+    /// Takes the next step, and returns the stored state. If several replicas try at the same time, one succeeds, and
+    /// the others read its result.
     ///
-    /// `mine` is what this process read last: it is restored if the Secret was emptied or damaged.
+    /// `mine` is the last state that this process read: it is restored if the Secret was emptied or damaged.
     ///
     /// # Errors
-    /// The API server refuses, or no certificate can be made.
+    ///
+    /// If the API server rejects a request, or no certificate can be created.
     pub async fn step(
         &self,
         mine: Option<&StoredCertificates>,

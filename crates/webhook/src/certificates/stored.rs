@@ -1,9 +1,9 @@
-//! The certificates in the Secret that replicas share, and the next step of their renewal. Pure.
+//! The certificates in the shared Secret, and the next step of their renewal. Pure.
 //!
-//! A renewal takes three steps, each a write of the Secret that only one replica can win: the next certificate is made,
-//! and its authority is trusted besides the one in use; once API servers surely trust it, the certificate is put into
-//! use; once the former certificate has expired, its authority is forgotten. So at each moment every replica, also one
-//! that lags behind, serves a certificate that is trusted.
+//! A renewal takes three steps, each a write of the Secret that only one replica can win. First the next certificate is
+//! created, and its authority is trusted in addition to the current one. After API servers certainly trust it, the
+//! certificate is taken into use. After the previous certificate has expired, its authority is removed. Therefore every
+//! replica always serves a trusted certificate, even if it lags behind.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -41,7 +41,7 @@ pub enum Step {
     Write(Box<StoredCertificates>, &'static str),
 }
 
-/// What a new certificate must be like.
+/// Requirements for a new certificate.
 #[derive(Clone, Debug)]
 pub struct CertificateSpec {
     /// The names it is for.
@@ -90,10 +90,11 @@ impl StoredCertificates {
         [Some(self.current.authority.as_str()), next, self.previous.as_deref()].into_iter().flatten().collect()
     }
 
-    /// The next step at `now`, Unix time. `known` says whether API servers surely trust all [`Self::authorities`].
+    /// The next step at `now`, Unix time. `known` is true if API servers certainly trust all [`Self::authorities`].
     ///
     /// # Errors
-    /// No certificate could be made.
+    ///
+    /// If no certificate could be created.
     pub fn step(
         stored: Option<&Self>,
         spec: &CertificateSpec,
@@ -103,7 +104,7 @@ impl StoredCertificates {
         let make = || Generation::make(&spec.names, spec.life, now);
         let write = |stored: Self, what| Ok(Step::Write(Box::new(stored), what));
         let Some(stored) = stored else {
-            return write(Self { current: make()?, next: None, previous: None }, "made the first certificate");
+            return write(Self { current: make()?, next: None, previous: None }, "created the first certificate");
         };
         let usable = |of: &Generation| of.is_for(&spec.names) && now < of.leaf.not_after;
         match &stored.next {
@@ -117,14 +118,14 @@ impl StoredCertificates {
             }
             Some(next) if known => {
                 let previous = Some(stored.current.authority.clone());
-                write(Self { current: next.clone(), next: None, previous }, "put the next certificate into use")
+                write(Self { current: next.clone(), next: None, previous }, "took the next certificate into use")
             }
             None if stored.current.is_due(spec.life, now) => {
-                write(Self { next: Some(make()?), ..stored.clone() }, "made the next certificate")
+                write(Self { next: Some(make()?), ..stored.clone() }, "created the next certificate")
             }
             _ => match &stored.previous {
                 Some(previous) if end_of(previous).is_ok_and(|end| now > end) => {
-                    write(Self { previous: None, ..stored.clone() }, "forgot the former authority")
+                    write(Self { previous: None, ..stored.clone() }, "removed the previous certificate authority")
                 }
                 _ => Ok(Step::Stay),
             },

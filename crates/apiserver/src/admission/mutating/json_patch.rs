@@ -24,7 +24,7 @@ pub(super) enum Failure {
 
 type Outcome<T> = Result<T, Failure>;
 
-/// What a missing value and an index outside of a list are called.
+/// The library's texts for a missing value and for an index outside of a list.
 const MISSING: &str = "missing value";
 const INVALID_INDEX: &str = "invalid index referenced";
 
@@ -137,8 +137,8 @@ fn test(document: &mut Json, path: &str, value: Option<&Json>) -> Outcome<()> {
     }
 }
 
-/// The list or map that a path ends in, and the last part of the path. The first part is not looked at: it is what
-/// stands before the first slash.
+/// The list or map that a path ends in, and the last part of the path. The first part, which is the text before the
+/// first slash, is ignored.
 fn find<'d>(document: &'d mut Json, path: &str) -> Option<(&'d mut Json, String)> {
     let parts: Vec<String> = path.split('/').map(|part| part.replace("~1", "/").replace("~0", "~")).collect();
     let [_, between @ .., last] = parts.as_slice() else { return None };

@@ -9,7 +9,7 @@ use super::{
     value::Native,
 };
 
-/// What is wrong, and where: `.spec.replicas`.
+/// An error, and its path: `.spec.replicas`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Mistake {
     path: String,
@@ -47,7 +47,7 @@ pub(super) fn apply(
     Ok(merged.unwrap_or_default())
 }
 
-/// What identifies an element of a list that is merged.
+/// The identity of an element of a list that is merged.
 #[derive(Clone, Debug, PartialEq)]
 enum Key {
     Fields(Vec<(String, Json)>),

@@ -24,9 +24,9 @@ const OPERATIONS: [&str; 6] = ["add", "copy", "move", "remove", "replace", "test
 pub struct Misfit {
     /// Where it is in the expression.
     pub node: NodeId,
-    /// What is wrong, in the API server's words where it has some.
+    /// The error, in the API server's words if the server reports it.
     pub message: String,
-    /// What is wrong.
+    /// The cause.
     pub cause: MisfitCause,
 }
 
@@ -168,7 +168,7 @@ impl<'s> Walk<'s, '_> {
         }
     }
 
-    /// What a map may have in it; none if no map may be here, or if it does not matter what is in it.
+    /// The type of a map; none if a map is not allowed here, is only replaced as a whole, or has no schema.
     fn map(&mut self, node: &Node, of: TypeRef<'s>, at: Place<'_>) -> Option<MapType<'s>> {
         let atom = deduce(of.resolve(self.schemas)?, Kind::Map);
         let Some(map) = atom.map else {
@@ -178,7 +178,7 @@ impl<'s> Walk<'s, '_> {
         (!self.is_atomic(map.atomic, node.id, at.path)).then_some(map)
     }
 
-    /// The same of a list.
+    /// The same for a list.
     fn list(&mut self, node: &Node, of: TypeRef<'s>, at: Place<'_>) -> Option<ListType<'s>> {
         let atom = deduce(of.resolve(self.schemas)?, Kind::List);
         let Some(list) = atom.list else {

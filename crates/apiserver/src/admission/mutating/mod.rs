@@ -1,4 +1,4 @@
-//! What kube-apiserver does with a request: `MutatingAdmissionPolicy` at request time
+//! The admission of requests by kube-apiserver: `MutatingAdmissionPolicy` at request time
 //! (`k8s.io/apiserver/pkg/admission/plugin/policy/mutating`).
 
 mod json_patch;
@@ -313,10 +313,10 @@ impl<'a> Mutating<'a> {
     }
 }
 
-/// What came of asking a policy.
+/// The result of evaluating a policy.
 #[derive(Debug, Default)]
 struct Asking {
-    /// Errors of its mutations; those after one are applied all the same.
+    /// Errors of its mutations; mutations after a failed one are nevertheless applied.
     failures: Vec<String>,
     /// Whether its conditions hold, and it was its turn.
     asked: bool,
@@ -337,8 +337,8 @@ fn no_verdict(policy: &Policy, error: MatchError) -> Stop {
     }
 }
 
-/// What an error of a policy comes to: nothing, if its failure policy says so. The status is that of Forbidden, whatever
-/// the reason (`policyDispatcher.Dispatch` in `policy/generic`).
+/// The denial for an error of a policy; none if its failure policy is `Ignore`. The status is always that of
+/// Forbidden (`policyDispatcher.Dispatch` in `policy/generic`).
 fn error(policy: &Policy, binding: Option<&Binding>, said: &str, reason: &str) -> Option<Denial> {
     let of = match binding {
         Some(binding) => format!("policy '{}' with binding '{}'", policy.name, binding.name),

@@ -103,6 +103,21 @@ fn apply(of: &Struct<'_>, object: &Json, cluster: &Cluster, kind: &Kind) -> Resu
         .map_err(|text| Failure::Policy(format!("error applying patch: {text}")))
 }
 
+/// Rejects what a JSON patch has made an object of another kind: the API server cannot convert it back.
+fn same_kind(object: &Json, api_version: &str, kind: &Kind, custom: bool) -> Result<(), Failure> {
+    let text = |key: &str| object.get(key).and_then(Json::as_str).unwrap_or_default();
+    let (now, found) = (text("apiVersion"), text("kind"));
+    if (now, found) == (api_version, kind.kind.as_str()) {
+        return Ok(());
+    }
+    if custom {
+        return Err(Failure::NoVerdict(format!("a JSONPatch changes the kind or apiVersion to {found} of {now:?}")));
+    }
+    let version = now.rsplit('/').next().unwrap_or_default();
+    let of = &kind.kind;
+    Err(Failure::Internal(format!("converting ({version}.{found}) to (core.{of}): unknown conversion")))
+}
+
 /// The changed object as the API server reads it again, with defaults in the added parts.
 pub(super) fn receive(
     mutation: &Mutation,
@@ -118,6 +133,10 @@ pub(super) fn receive(
         Some(resource) if sent.subresource.is_empty() => resource,
         _ => sent.resource,
     };
+    let custom = cluster.mutations().is_custom(kind);
+    if sent.subresource.is_empty() && mutation.kind == PatchKind::JsonPatch {
+        same_kind(object, &api_version, kind, custom)?;
+    }
     let sent = Sent { resource, object, ..*sent };
     let received = cluster.kinds().decode(sent).map_err(|refused| match (refused, mutation.kind) {
         (Refused::Decode(text), PatchKind::JsonPatch) => {
@@ -128,7 +147,6 @@ pub(super) fn receive(
         (refused, _) => Failure::NoVerdict(refused.to_string()),
     })?;
     // JSON patches are read strictly, but for kinds of CustomResourceDefinitions.
-    let custom = cluster.mutations().is_custom(kind);
     if mutation.kind == PatchKind::JsonPatch && !received.warnings.is_empty() && !custom {
         return Err(Failure::Internal(format!("strict decoding error: {}", received.warnings.join(", "))));
     }

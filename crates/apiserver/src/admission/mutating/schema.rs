@@ -3,7 +3,7 @@
 use palisade_cel::schema::Schemas;
 use serde_json::Value as Json;
 
-/// What a scalar must be.
+/// The type of a scalar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scalar {
     Numeric,
@@ -33,7 +33,7 @@ pub(super) struct MapType<'s> {
     element: Option<TypeRef<'s>>,
 }
 
-/// What a value may be: any of these.
+/// The alternatives for a value: it may be any of these.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Atom<'s> {
     pub scalar: Option<Scalar>,
@@ -58,7 +58,7 @@ impl<'s> TypeRef<'s> {
         Self::Schema(schema, false, None)
     }
 
-    /// What a value of this type may be; none if the schema refers to nothing.
+    /// The alternatives for a value of this type; none if the schema has a reference to an unknown schema.
     pub fn resolve(self, schemas: &'s Schemas) -> Option<Atom<'s>> {
         match self {
             Self::Deduced | Self::Untyped => {
@@ -165,7 +165,7 @@ fn list(schema: &Json, preserve: bool) -> ListType<'_> {
     }
 }
 
-/// What a value is, as far as it decides what of a type counts.
+/// The kind of a value. It selects one of the alternatives of a type.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Scalar,
@@ -174,7 +174,7 @@ pub(super) enum Kind {
     Null,
 }
 
-/// Of several things that a type may be the one that the value is (`deduceAtom`).
+/// The alternative of a type for this kind of value; all alternatives if there is none for it (`deduceAtom`).
 pub(super) fn deduce(atom: Atom<'_>, kind: Kind) -> Atom<'_> {
     match (kind, &atom) {
         (Kind::Scalar, Atom { scalar: Some(_), .. }) => Atom { list: None, map: None, ..atom },

@@ -66,7 +66,17 @@ pub(super) fn to_json(value: &Value<'_>, minor: Minor) -> Result<Json, NoJson> {
         Value::Struct(of) => protobuf(&native(of)?)?,
         Value::Opaque(opaque) => {
             let name = opaque.type_name();
-            return Err(NoJson::NoVerdict(format!("a {name} as the value of a JSONPatch, which is not JSON")));
+            // `ConvertToNative` of the types in apiserver `pkg/cel`.
+            let of = match name {
+                "kubernetes.Quantity" => "Quantity",
+                "kubernetes.URL" => "URL",
+                "kubernetes.Semver" => "Semver",
+                "kubernetes.NamedFormat" => "Format",
+                "net.IP" => "IP",
+                "net.CIDR" => "CIDR",
+                _ => return Err(NoJson::NoVerdict(format!("a {name} as the value of a JSONPatch, which is not JSON"))),
+            };
+            return Err(NoJson::Error(format!("type conversion error from '{of}' to '*structpb.Value'")));
         }
     })
 }
@@ -111,7 +121,7 @@ pub(super) enum Native {
     },
 }
 
-/// What an `Object` is as a map of Go.
+/// An `Object` as a Go map.
 pub(super) fn native(of: &Struct<'_>) -> Result<Native, NoJson> {
     let mut fields = BTreeMap::new();
     for (name, value) in of.fields() {

@@ -1,4 +1,4 @@
-//! `CertificateApproval`: whoever approves a request for a certificate must be authorized to, for its signer
+//! `CertificateApproval`: a user who approves a request for a certificate must be authorized to, for its signer
 //! (`plugin/pkg/admission/certificates/approval`).
 
 use serde_json::Value as Json;

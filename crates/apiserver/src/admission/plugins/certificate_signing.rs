@@ -1,4 +1,4 @@
-//! `CertificateSigning`: whoever sets a certificate, or a condition of a request for one, must be authorized to sign
+//! `CertificateSigning`: a user who sets a certificate, or a condition of a request for one, must be authorized to sign
 //! for its signer (`plugin/pkg/admission/certificates/signing`).
 
 use serde_json::Value as Json;

@@ -1,5 +1,5 @@
-//! `CertificateSubjectRestriction`: nobody gets a client certificate of the group `system:masters` that the API server
-//! trusts (`plugin/pkg/admission/certificates/subjectrestriction`).
+//! `CertificateSubjectRestriction`: rejects requests for client certificates that the API server trusts, if they are
+//! for the group `system:masters` (`plugin/pkg/admission/certificates/subjectrestriction`).
 //!
 //! This module does not parse the encoded request. If the name of the group is nowhere in it, the request is not for
 //! that group; otherwise there is no verdict.
@@ -35,7 +35,7 @@ fn der(request: &str) -> Option<Vec<u8>> {
     STANDARD.decode(body.split_whitespace().collect::<String>()).ok()
 }
 
-/// Whether the name of the group stands anywhere, in bytes of one or two for a character.
+/// Whether the name of the group occurs anywhere, with one or two bytes for each character.
 fn names_group(der: &[u8]) -> bool {
     let wide: Vec<u8> = GROUP.bytes().flat_map(|byte| [0, byte]).collect();
     [GROUP.as_bytes(), &wide].iter().any(|name| der.windows(name.len()).any(|part| part == *name))

@@ -1,4 +1,4 @@
-//! `ClusterTrustBundleAttest`: whoever writes a bundle of a signer must be authorized to attest for it
+//! `ClusterTrustBundleAttest`: a user who writes a bundle of a signer must be authorized to attest for it
 //! (`plugin/pkg/admission/certificates/ctbattest`).
 
 use serde_json::Value as Json;

@@ -58,16 +58,16 @@ pub(crate) use table::{MUTATING_POLICIES, MUTATING_WEBHOOKS, VALIDATING_POLICIES
 
 type Object = Map<String, Json>;
 
-/// Changes the object of a request, or refuses the request.
+/// Changes the object of a request, or rejects the request.
 type Mutate = fn(&Attributes<'_>, &mut Json) -> Result<(), Refused>;
 
-/// Refuses a request, or says something of it. Deletions have no object.
+/// Rejects a request, or adds remarks. Deletions have no object.
 type Validate = fn(&Attributes<'_>, Option<&Json>, &mut Remarks) -> Result<(), Refused>;
 
-/// What plugins say of a request that they admit.
+/// The remarks of plugins on a request that they admit.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Remarks {
-    /// What the client is warned of.
+    /// The warnings for the client.
     pub warnings: Vec<String>,
     /// The annotations of the audit event.
     pub annotations: BTreeMap<String, String>,
@@ -178,7 +178,7 @@ impl<'a> Attributes<'a> {
     }
 
     /// Runs the validating plugins on one side of the validating policies. A missing verdict is among the remarks,
-    /// because a later plugin may surely deny the request.
+    /// because a later plugin may certainly deny the request.
     ///
     /// # Errors
     /// A plugin denies the request.

@@ -1,12 +1,16 @@
 //! `NamespaceLifecycle`: nothing new in a namespace that is being deleted, and no deletion of the namespaces that every
 //! cluster needs (`k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle`).
 //!
-//! A namespace that is in no file exists here, so the plugin never answers "not found".
+//! A namespace that is in no file exists here, if its name is one that a namespace can have.
 
 use serde_json::Value as Json;
 
 use super::Attributes;
-use crate::{admission::Operation, objects::Refused, validation::quote};
+use crate::{
+    admission::Operation,
+    objects::Refused,
+    validation::{names, quote},
+};
 
 /// `kube-node-lease` is not among them.
 const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
@@ -25,9 +29,12 @@ pub(super) fn mutate(attributes: &Attributes<'_>, _: &mut Json) -> Result<(), Re
     if is_namespace || request.operation != Operation::Create || is_review {
         return Ok(());
     }
-    let namespace = attributes.cluster.namespace(attributes.namespace());
+    let name = attributes.namespace();
+    if !name.is_empty() && !names::label(name).is_empty() {
+        return Err(Refused::NotFound(format!("namespaces {} not found", quote(name))));
+    }
+    let namespace = attributes.cluster.namespace(name);
     if namespace.is_some_and(|namespace| namespace["status"]["phase"] == "Terminating") {
-        let name = attributes.namespace();
         let why = format!("unable to create new content in namespace {name} because it is being terminated");
         return Err(attributes.forbidden(why));
     }

@@ -9,14 +9,14 @@ use serde_json::Value as Json;
 /// Amounts by the names of resources.
 pub(super) type Amounts = BTreeMap<String, Quantity>;
 
-/// What is taken into account besides the containers.
+/// The amounts that are counted in addition to those of the containers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Level {
     /// Nothing.
     Containers,
-    /// `spec.resources` instead of what the containers say of processors and memory.
+    /// `spec.resources` instead of the processors and memory of the containers.
     Pod,
-    /// `spec.resources` instead of what the containers say of processors, memory and huge pages, and the overhead of the
+    /// `spec.resources` instead of the processors, memory and huge pages of the containers, and the overhead of the
     /// runtime class.
     WithOverhead,
     /// The overhead of the runtime class alone.
@@ -29,7 +29,7 @@ pub(super) fn read(list: &Json) -> Amounts {
     list.as_object().into_iter().flatten().filter_map(amount).collect()
 }
 
-/// Adds to the amounts. What cannot be added up, because it has a hundred thousand digits, is left as it is.
+/// Adds to the amounts. If a sum cannot be computed, because it has a hundred thousand digits, the amount is unchanged.
 pub(super) fn add(to: &mut Amounts, more: &Amounts) {
     for (name, amount) in more {
         let sum = to.get(name).map_or_else(|| amount.clone(), |have| have.add(amount).unwrap_or_else(|_| have.clone()));

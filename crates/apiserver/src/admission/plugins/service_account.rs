@@ -63,7 +63,7 @@ fn is_mirror(pod: &Json) -> bool {
     !pod["metadata"]["annotations"]["kubernetes.io/config.mirror"].is_null()
 }
 
-/// What a pod that a node made by itself must not have.
+/// Rejects references that a mirror pod, which a node creates, must not have.
 fn mirror(attributes: &Attributes<'_>, pod: &Json) -> Result<(), Refused> {
     let spec = &pod["spec"];
     let why = if spec["serviceAccountName"].as_str().is_some_and(|name| !name.is_empty()) {
@@ -202,7 +202,7 @@ impl<'a> Secrets<'a> {
         })
     }
 
-    /// What is wrong with the secrets that a pod names.
+    /// The error in the secrets that a pod names.
     fn unlisted(&self, spec: &Json) -> Option<String> {
         let by = self.account;
         let volumes = items(&spec["volumes"]).map(|volume| &volume["secret"]).filter(|secret| !secret.is_null());

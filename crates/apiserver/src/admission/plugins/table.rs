@@ -63,14 +63,14 @@ const INERT: &str = "does nothing: its feature gate is off by default";
 
 /// The plugins.
 pub const ALL: &[Plugin] = &[
-    Plugin::new("NamespaceLifecycle", "modelled; a namespace that no file has exists")
+    Plugin::new("NamespaceLifecycle", "modelled; a namespace that is in no file is assumed to exist")
         .mutates(namespace_lifecycle::mutate),
     Plugin::new("LimitRanger", "modelled").mutates(limit_ranger::mutate).validates(limit_ranger::validate),
     Plugin::new("ServiceAccount", "modelled; default exists in each namespace")
         .mutates(service_account::mutate)
         .validates(service_account::validate),
     Plugin::new("TaintNodesByCondition", "modelled").mutates(taint_nodes::mutate),
-    Plugin::new("PodSecurity", "modelled; no configuration, so that nobody is exempt")
+    Plugin::new("PodSecurity", "modelled; without a configuration, so there are no exemptions")
         .validates(pod_security::validate),
     Plugin::new("Priority", "modelled").mutates(priority::mutate).validates(priority::validate),
     Plugin::new("DefaultTolerationSeconds", "modelled").mutates(tolerations::mutate),
@@ -79,11 +79,11 @@ pub const ALL: &[Plugin] = &[
     Plugin::new("PodGroupProtection", INERT).since(36),
     Plugin::new("PersistentVolumeClaimResize", "modelled").validates(volume_resize::validate),
     Plugin::new("RuntimeClass", "modelled").mutates(runtime_class::mutate).validates(runtime_class::validate),
-    Plugin::new("CertificateApproval", "modelled; whom the authorizer allows is known of system:masters alone")
+    Plugin::new("CertificateApproval", "modelled; only the permissions of the group system:masters are known")
         .validates(certificate_approval::validate),
-    Plugin::new("CertificateSigning", "modelled; whom the authorizer allows is known of system:masters alone")
+    Plugin::new("CertificateSigning", "modelled; only the permissions of the group system:masters are known")
         .validates(certificate_signing::validate),
-    Plugin::new("ClusterTrustBundleAttest", "modelled; whom the authorizer allows is known of system:masters alone")
+    Plugin::new("ClusterTrustBundleAttest", "modelled; only the permissions of the group system:masters are known")
         .validates(cluster_trust_bundles::validate),
     Plugin::new("CertificateSubjectRestriction", "no verdict on a request that names the group system:masters")
         .validates(certificate_subject::validate),
@@ -96,11 +96,11 @@ pub const ALL: &[Plugin] = &[
         .validates(node_declared_features::validate),
     Plugin::new("JobValidation", INERT).since(36).until(36),
     Plugin::new("PodResizeValidator", "modelled").since(36).validates(pod_resize::validate),
-    Plugin::new(MUTATING_POLICIES, "evaluates the policies of the files"),
-    Plugin::new(MUTATING_WEBHOOKS, "no verdict on a request that a webhook of the files is asked about")
+    Plugin::new(MUTATING_POLICIES, "evaluates the policies in the files"),
+    Plugin::new(MUTATING_WEBHOOKS, "no verdict on a request that a webhook in the files would handle")
         .mutates(webhooks::mutate),
-    Plugin::new(VALIDATING_POLICIES, "evaluates the policies of the files"),
-    Plugin::new("ValidatingAdmissionWebhook", "no verdict on a request that a webhook of the files is asked about")
+    Plugin::new(VALIDATING_POLICIES, "evaluates the policies in the files"),
+    Plugin::new("ValidatingAdmissionWebhook", "no verdict on a request that a webhook in the files would handle")
         .validates(webhooks::validate),
     Plugin::new("ResourceQuota", "modelled; no verdict if it depends on what is in use and a quota lacks status.used")
         .validates(resource_quota::validate),

@@ -18,7 +18,7 @@ use crate::{
     objects::Refused,
 };
 
-/// What webhooks of both kinds say of the requests that they are asked about.
+/// The fields of webhooks of both kinds that select requests.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Webhook {

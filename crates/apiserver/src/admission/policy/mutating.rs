@@ -39,14 +39,14 @@ pub(crate) struct Policy {
     pub mutations: Vec<Mutation>,
 }
 
-/// What changes an object.
+/// A mutation of an object.
 #[derive(Debug)]
 pub(crate) struct Mutation {
     pub kind: PatchKind,
     pub expression: Expression,
 }
 
-/// How.
+/// The form of a mutation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PatchKind {
     ApplyConfiguration,

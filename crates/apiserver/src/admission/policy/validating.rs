@@ -29,7 +29,7 @@ pub(crate) struct Binding {
 }
 
 impl Policy {
-    /// Compiles a policy. What does not compile stays in it with its mistakes.
+    /// Compiles a policy. Expressions that do not compile are kept with their errors.
     pub fn new(policy: ValidatingAdmissionPolicy, minor: Minor, mode: Mode) -> Self {
         Self::compile(policy, minor, mode, false)
     }

@@ -27,7 +27,7 @@ impl Costs {
         }
     }
 
-    /// The mistakes if they cost too much together.
+    /// The errors if they cost too much together.
     pub(super) fn errors(&self, field: &str) -> Vec<Error> {
         if self.total <= TOTAL_LIMIT {
             return Vec::new();

@@ -10,14 +10,25 @@ use crate::{
     validation::{FieldError as Error, part, shown},
 };
 
-/// The mistakes in the defaults of a schema and of all below it. None are allowed below `additionalProperties`.
+/// The error for a default with fields that its schema does not have.
+pub(super) const UNPRUNED: &str = "must not have unknown fields";
+
+/// The errors in the defaults of a schema and of all below it. None are allowed below `additionalProperties`.
 pub(super) fn check(minor: Minor, schema: &Json, field: &str, root: bool) -> Vec<Error> {
     let mut errors = Vec::new();
     if let Some(default) = part(schema, "default") {
         let at = format!("{field}.default");
-        let judged = judge_default(minor, schema, default);
+        let embedded;
+        let mut of = schema;
+        // The root is an embedded object (`ValidateDefaults`).
+        if let (true, Json::Object(fields)) = (root, schema) {
+            let flag = [("x-kubernetes-embedded-resource".to_owned(), Json::Bool(true))];
+            embedded = Json::Object(fields.clone().into_iter().chain(flag).collect());
+            of = &embedded;
+        }
+        let judged = judge_default(minor, of, default);
         if judged.has_unknown_fields {
-            errors.push(Error::invalid_shown(&at, &shown(minor, default), "must not have unknown fields"));
+            errors.push(Error::invalid_shown(&at, &shown(minor, default), UNPRUNED));
         }
         errors.extend(judged.errors.into_iter().map(|error| Error { field: below(&at, &error.field), ..error }));
     }

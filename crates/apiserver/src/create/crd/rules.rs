@@ -70,7 +70,7 @@ impl Walk<'_, '_> {
             found.rules.push(Error::internal(format!("{field}.x-kubernetes-validations"), detail));
             return;
         };
-        let scopes = self.environments.each_ref().map(|environment| rule::Scope::new(environment, &of));
+        let scopes = self.environments().each_ref().map(|environment| rule::Scope::new(environment, &of));
         for (index, rule) in rules.iter().enumerate() {
             let at = |name: &str| format!("{field}.x-kubernetes-validations[{index}].{name}");
             let source = text(rule, "rule");
@@ -117,7 +117,7 @@ impl Walk<'_, '_> {
     }
 
     fn note_cost(&mut self, what: &str, at: &str, cost: u64, found: &mut Found) {
-        if let Some(detail) = excess(what, cost).filter(|_| !self.existing.unchanged) {
+        if let Some(detail) = excess(what, cost).filter(|_| !self.existing.is_unchanged) {
             found.rules.push(Error::forbidden(at, &detail));
         }
         self.costs.add(at, cost);

@@ -1,6 +1,6 @@
 //! Walking a schema (`ValidateCustomResourceDefinitionOpenAPISchema`).
 
-use std::collections::BTreeSet;
+use std::{cell::OnceCell, collections::BTreeSet};
 
 use palisade_cel::{Environment, Minor, Mode, schema::with_metadata};
 use serde_json::{Map, Value as Json};
@@ -11,7 +11,7 @@ use crate::validation::{Checking, FieldError as Error, list, part, shown, text};
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 const METADATA: [&str; 3] = ["metadata", "kind", "apiVersion"];
 
-/// What is wrong with a schema and what is in it.
+/// The error in a schema and what is in it.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     /// With the schema itself, and with rules as far as they are not compiled.
@@ -46,22 +46,27 @@ pub(super) struct Context {
 pub(super) struct Walk<'a, 'b> {
     pub(super) checking: &'a mut Checking<'b>,
     pub(super) existing: &'a Existing,
-    /// For new rules, and for those that are there already.
-    pub(super) environments: [Environment; 2],
+    /// For new rules, and for those that are there already. Most schemas have no rules, and making these takes longer than
+    /// all else.
+    environments: OnceCell<[Environment; 2]>,
     pub(super) costs: Costs,
 }
 
 impl<'a, 'b> Walk<'a, 'b> {
     pub(super) fn new(checking: &'a mut Checking<'b>, existing: &'a Existing) -> Self {
-        let environments = [Mode::New, Mode::Stored].map(|mode| Environment::kubernetes(checking.minor, mode));
-        Self { checking, existing, environments, costs: Costs::default() }
+        Self { checking, existing, environments: OnceCell::new(), costs: Costs::default() }
+    }
+
+    pub(super) fn environments(&self) -> &[Environment; 2] {
+        let minor = self.checking.minor;
+        self.environments.get_or_init(|| [Mode::New, Mode::Stored].map(|mode| Environment::kubernetes(minor, mode)))
     }
 
     pub(super) fn into_costs(self) -> Costs {
         self.costs
     }
 
-    /// The mistakes in the schema of a version.
+    /// The errors in the schema of a version.
     pub(super) fn root(&mut self, schema: &Json, field: &str, is_structural: bool) -> Vec<Error> {
         let context = Context {
             is_root: true,
@@ -80,7 +85,7 @@ impl<'a, 'b> Walk<'a, 'b> {
     /// Checks a schema. `typed` is the same with metadata where objects have it.
     fn schema(&mut self, schema: &Json, typed: &Json, field: &str, context: &Context) -> Found {
         let mut found = Found::default();
-        standard(schema, field, context, &mut found.schema);
+        standard(schema, field, context, self.existing.types, &mut found.schema);
         if flag(schema, "uniqueItems") {
             let detail = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic";
             found.schema.push(Error::forbidden(format!("{field}.uniqueItems"), detail));
@@ -91,8 +96,11 @@ impl<'a, 'b> Walk<'a, 'b> {
             found.schema.push(Error::invalid_value(at, &Json::Bool(false), "must be true or undefined"));
         }
         let minor = self.checking.minor;
-        kinds_of_collections(minor, schema, field, &mut found.schema);
+        kinds_of_collections(minor, schema, field, self.existing.atomic_sets, &mut found.schema);
         keys(minor, schema, field, &mut found.schema);
+        if self.existing.keys {
+            set_and_map(schema, field, &mut found.schema);
+        }
         let rules = list(schema, "x-kubernetes-validations");
         if !rules.is_empty() {
             self.rules(schema, field, &mut found);
@@ -111,7 +119,7 @@ impl<'a, 'b> Walk<'a, 'b> {
         // Rules of alternatives are not compiled.
         let alternative = Context { compiles: false, is_root: false, ..context.clone() };
         if let Some(values) = part(schema, "additionalProperties") {
-            if properties.is_some() && *values != Json::Bool(false) {
+            if properties.is_some() && *values != Json::Bool(true) {
                 let detail = "additionalProperties and properties are mutual exclusive";
                 found.schema.push(Error::forbidden(format!("{field}.additionalProperties"), detail));
             }
@@ -189,10 +197,10 @@ impl Context {
     }
 }
 
-/// What no schema may have (`specStandardValidatorV3`).
-fn standard(schema: &Json, field: &str, context: &Context, errors: &mut Vec<Error>) {
+/// Checks the requirements for all schemas (`specStandardValidatorV3`).
+fn standard(schema: &Json, field: &str, context: &Context, types: bool, errors: &mut Vec<Error>) {
     let of = text(schema, "type");
-    if !of.is_empty() && !TYPES.contains(&of) {
+    if types && has_unknown_type(schema) {
         errors.push(Error::not_supported(format!("{field}.type"), of, &TYPES));
     }
     if let (Some(_), Some(reason)) = (part(schema, "default"), &context.no_defaults) {
@@ -224,7 +232,7 @@ fn standard(schema: &Json, field: &str, context: &Context, errors: &mut Vec<Erro
 }
 
 /// `x-kubernetes-map-type` and `x-kubernetes-list-type`.
-fn kinds_of_collections(minor: Minor, schema: &Json, field: &str, errors: &mut Vec<Error>) {
+fn kinds_of_collections(minor: Minor, schema: &Json, field: &str, atomic_sets: bool, errors: &mut Vec<Error>) {
     let of = text(schema, "type");
     let map_type = part(schema, "x-kubernetes-map-type").and_then(Json::as_str);
     let list_type = part(schema, "x-kubernetes-list-type").and_then(Json::as_str);
@@ -247,29 +255,51 @@ fn kinds_of_collections(minor: Minor, schema: &Json, field: &str, errors: &mut V
         let at = format!("{field}.x-kubernetes-map-type");
         errors.push(Error::not_supported(at, other, &["atomic", "granular"]));
     }
-    if let (Some("set"), true, Some(items)) = (list_type, is_list, part(schema, "items").filter(|of| of.is_object())) {
-        let (key, wrong) = match text(items, "type") {
-            "array" => {
-                let key = "x-kubernetes-list-type";
-                (key, part(items, key).is_some_and(|of| of != "atomic"))
-            }
-            "object" => {
-                let key = "x-kubernetes-map-type";
-                (key, part(items, key).is_none_or(|of| of != "atomic"))
-            }
-            _ => ("", false),
-        };
-        if wrong {
-            let detail = "must be atomic as item of a list with x-kubernetes-list-type=set";
-            // The API server shows the type of a list of either.
-            let value = part(items, "x-kubernetes-list-type").unwrap_or(&Json::Null);
-            errors.push(Error::invalid_shown(format!("{field}.items.{key}"), &shown(minor, value), detail));
-        }
+    if let (true, true, Some((key, items))) = (atomic_sets, is_list, open_set(schema)) {
+        let detail = "must be atomic as item of a list with x-kubernetes-list-type=set";
+        // The API server shows the type of a list of either.
+        let value = part(items, "x-kubernetes-list-type").unwrap_or(&Json::Null);
+        errors.push(Error::invalid_shown(format!("{field}.items.{key}"), &shown(minor, value), detail));
     }
     if let Some(other) = list_type.filter(|one| !["atomic", "set", "map"].contains(one)) {
         let at = format!("{field}.x-kubernetes-list-type");
         errors.push(Error::not_supported(at, other, &["atomic", "set", "map"]));
     }
+}
+
+/// Whether the type of a schema is none of those that there are.
+pub(super) fn has_unknown_type(schema: &Json) -> bool {
+    let of = text(schema, "type");
+    !of.is_empty() && !TYPES.contains(&of)
+}
+
+/// The elements of a set whose parts can change one by one, and the field that says so.
+fn open_set(schema: &Json) -> Option<(&'static str, &Json)> {
+    let items = part(schema, "items").filter(|of| of.is_object() && text(schema, "x-kubernetes-list-type") == "set")?;
+    let (key, open) = match text(items, "type") {
+        "array" => {
+            let key = "x-kubernetes-list-type";
+            (key, part(items, key).is_some_and(|of| of != "atomic"))
+        }
+        "object" => {
+            let key = "x-kubernetes-map-type";
+            (key, part(items, key).is_none_or(|of| of != "atomic"))
+        }
+        _ => return None,
+    };
+    open.then_some((key, items))
+}
+
+/// Whether a schema has such a set.
+pub(super) fn has_open_set(schema: &Json) -> bool {
+    open_set(schema).is_some()
+}
+
+/// Whether the keys of a schema's list can be missing.
+pub(super) fn has_wrong_keys(schema: &Json) -> bool {
+    let mut errors = Vec::new();
+    set_and_map(schema, "", &mut errors);
+    !errors.is_empty()
 }
 
 /// The keys of associative lists.
@@ -303,6 +333,13 @@ fn keys(minor: Minor, schema: &Json, field: &str, errors: &mut Vec<Error>) {
             Some(_) => {}
         }
     }
+}
+
+/// Checks the requirements for sets and associative lists (`validateMapListKeysMapSet`).
+fn set_and_map(schema: &Json, field: &str, errors: &mut Vec<Error>) {
+    let keys = list(schema, "x-kubernetes-list-map-keys").iter().map(|key| key.as_str().unwrap_or_default());
+    let list_type = part(schema, "x-kubernetes-list-type").and_then(Json::as_str);
+    let items = part(schema, "items");
     let (Some(items), Some(of @ ("set" | "map"))) = (items.filter(|of| of.is_object()), list_type) else { return };
     if flag(items, "nullable") {
         let detail = format!("cannot be nullable when x-kubernetes-list-type is {of}");

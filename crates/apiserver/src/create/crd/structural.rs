@@ -1,9 +1,9 @@
 //! Whether a schema is structural (`pkg/apiserver/schema/validation.go`, `convert.go`).
 
-use palisade_cel::Regex;
+use palisade_cel::{Minor, Regex};
 use serde_json::Value as Json;
 
-use super::flag;
+use super::{FLAGS, flag};
 use crate::validation::{FieldError as Error, list, part, text};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -48,29 +48,29 @@ fn properties(schema: &Json) -> impl Iterator<Item = (&String, &Json)> {
     schema.get("properties").and_then(Json::as_object).into_iter().flatten()
 }
 
-/// What keeps a schema from being structural.
-pub(super) fn check(schema: &Json, field: &str) -> Vec<Error> {
+/// The reasons why a schema is not structural.
+pub(super) fn check(minor: Minor, schema: &Json, field: &str) -> Vec<Error> {
     let mut errors = Vec::new();
-    invariants(schema, Level::Root, field, &mut errors);
+    invariants(minor, (schema, Level::Root), field, &mut errors);
     completeness(schema, schema, (field, field), &mut errors);
     errors.sort_by_key(|error| format!("{}: {}", error.field, error.body));
     errors
 }
 
-fn invariants(schema: &Json, level: Level, field: &str, errors: &mut Vec<Error>) {
+fn invariants(minor: Minor, (schema, level): (&Json, Level), field: &str, errors: &mut Vec<Error>) {
     let of = text(schema, "type");
     let (embedded, preserves) =
         (flag(schema, "x-kubernetes-embedded-resource"), flag(schema, "x-kubernetes-preserve-unknown-fields"));
     let int_or_string = flag(schema, "x-kubernetes-int-or-string");
-    let items = part(schema, "items");
+    let items = part(schema, "items").filter(|items| items.is_object());
     if of == "array" && items.is_none() {
         errors.push(Error::required(format!("{field}.items"), "must be specified"));
     }
     if let Some(items) = items {
-        invariants(items, Level::Item, &format!("{field}.items"), errors);
+        invariants(minor, (items, Level::Item), &format!("{field}.items"), errors);
     }
     for (name, property) in properties(schema) {
-        invariants(property, Level::Field, &format!("{field}.properties[{name}]"), errors);
+        invariants(minor, (property, Level::Field), &format!("{field}.properties[{name}]"), errors);
     }
     let values = part(schema, "additionalProperties");
     if let Some(values) = values {
@@ -78,7 +78,7 @@ fn invariants(schema: &Json, level: Level, field: &str, errors: &mut Vec<Error>)
             errors.push(Error::forbidden(format!("{field}.additionalProperties"), "must not be used at the root"));
         }
         if values.is_object() {
-            invariants(values, Level::Field, &format!("{field}.additionalProperties"), errors);
+            invariants(minor, (values, Level::Field), &format!("{field}.additionalProperties"), errors);
         }
     }
     for (key, set) in
@@ -89,9 +89,9 @@ fn invariants(schema: &Json, level: Level, field: &str, errors: &mut Vec<Error>)
             errors.push(Error::invalid_value(format!("{field}.{key}"), &Json::Bool(true), detail));
         }
     }
-    let skips = (is_int_or_string(list(schema, "anyOf")), first_is_int_or_string(list(schema, "allOf")));
+    let skips = (is_int_or_string(minor, list(schema, "anyOf")), first_is_int_or_string(minor, list(schema, "allOf")));
     validations(schema, skips, field, errors);
-    metadata(schema, level, field, errors);
+    metadata(minor, (schema, level), field, errors);
     if embedded && of != "object" {
         let detail = "must be object if x-kubernetes-embedded-resource is true";
         let at = format!("{field}.type");
@@ -118,8 +118,8 @@ fn invariants(schema: &Json, level: Level, field: &str, errors: &mut Vec<Error>)
     }
 }
 
-/// What every object has can be described in no other way.
-fn metadata(schema: &Json, level: Level, field: &str, errors: &mut Vec<Error>) {
+/// Checks the schemas of `kind`, `apiVersion` and `metadata`, which every object has.
+fn metadata(minor: Minor, (schema, level): (&Json, Level), field: &str, errors: &mut Vec<Error>) {
     let checks = level == Level::Root || flag(schema, "x-kubernetes-embedded-resource");
     let property = |name: &str| schema.get("properties").and_then(|of| of.get(name));
     for name in ["kind", "apiVersion"] {
@@ -135,15 +135,8 @@ fn metadata(schema: &Json, level: Level, field: &str, errors: &mut Vec<Error>) {
     }
     if level == Level::Root {
         let names_only = properties(metadata).all(|(name, _)| ["name", "generateName"].contains(&name.as_str()));
-        let is_empty = |value: &Json| match value {
-            Json::Null | Json::Bool(false) => true,
-            Json::String(text) => text.is_empty(),
-            Json::Array(elements) => elements.is_empty(),
-            Json::Object(fields) => fields.is_empty(),
-            _ => false,
-        };
         let other = |(key, value): (&String, &Json)| {
-            !["type", "default", "properties"].contains(&key.as_str()) && !is_empty(value)
+            !["type", "default", "properties"].contains(&key.as_str()) && !is_unset(minor, key, value)
         };
         if !names_only || metadata.as_object().into_iter().flatten().any(other) {
             let detail =
@@ -153,17 +146,43 @@ fn metadata(schema: &Json, level: Level, field: &str, errors: &mut Vec<Error>) {
     }
 }
 
-/// `anyOf` of an integer and a text, which is how such fields are described.
-fn is_int_or_string(any_of: &[Json]) -> bool {
-    let is = |of: &Json, name: &str| of.as_object().is_some_and(|of| of.len() == 1) && text(of, "type") == name;
+/// Whether `NewStructural` keeps nothing of a field, so that its zero value compares equal to an omitted field.
+fn is_unset(minor: Minor, key: &str, value: &Json) -> bool {
+    match key {
+        "externalDocs" | "example" if minor < Minor::V1_36 => true,
+        _ if FLAGS.contains(&key) => value.is_null() || *value == false,
+        "type" | "format" | "pattern" | "title" | "description" => value.is_null() || *value == "",
+        // Only a list of items with schemas in it is something.
+        "enum" | "allOf" | "anyOf" | "oneOf" | "items" => {
+            value.is_null() || value.as_array().is_some_and(Vec::is_empty)
+        }
+        // A schema with any of these is not converted.
+        "id" | "$schema" | "$ref" | "patternProperties" | "dependencies" | "definitions" => true,
+        _ => value.is_null(),
+    }
+}
+
+/// `anyOf` of an integer and a string, which is how such fields are described (`isIntOrStringAnyOfPattern`).
+fn is_int_or_string(minor: Minor, any_of: &[Json]) -> bool {
+    let unset = |key: &str, value: &Json| match key {
+        // Only true counts in an alternative.
+        "additionalProperties" if *value == false => true,
+        _ => is_unset(minor, key, value),
+    };
+    let is = |of: &Json, name: &str| {
+        text(of, "type") == name
+            && of.as_object().into_iter().flatten().all(|(key, value)| key == "type" || unset(key, value))
+    };
     matches!(any_of, [first, second] if is(first, "integer") && is(second, "string"))
 }
 
-fn first_is_int_or_string(all_of: &[Json]) -> bool {
-    all_of.first().is_some_and(|first| is_int_or_string(list(first, "anyOf")))
+/// `isIntOrStringAllOfPattern`.
+fn first_is_int_or_string(minor: Minor, all_of: &[Json]) -> bool {
+    all_of.first().is_some_and(|first| is_int_or_string(minor, list(first, "anyOf")))
 }
 
-/// What a schema says of values; `skips` are the alternatives of a field that is an integer or a text.
+/// Checks the restrictions of a schema. `skip_any` and `skip_first` exclude the alternatives of a field that is an
+/// integer or a string.
 fn validations(schema: &Json, (skip_any, skip_first): (bool, bool), field: &str, errors: &mut Vec<Error>) {
     if !skip_any {
         for (index, of) in list(schema, "anyOf").iter().enumerate() {
@@ -189,7 +208,7 @@ fn validations(schema: &Json, (skip_any, skip_first): (bool, bool), field: &str,
 /// An alternative only restricts.
 fn nested(schema: &Json, skips: (bool, bool), field: &str, errors: &mut Vec<Error>) {
     validations(schema, skips, field, errors);
-    if let Some(items) = part(schema, "items") {
+    if let Some(items) = part(schema, "items").filter(|items| items.is_object()) {
         nested(items, (false, false), &format!("{field}.items"), errors);
     }
     for (name, property) in properties(schema) {
@@ -226,8 +245,8 @@ fn nested(schema: &Json, skips: (bool, bool), field: &str, errors: &mut Vec<Erro
     }
 }
 
-/// What the alternatives in `of` restrict has to be in the schema outside of them (`complete.go`). Only those at the root
-/// are looked at.
+/// Checks that fields that the alternatives in `of` restrict are also in the schema outside of them (`complete.go`).
+/// Only alternatives at the root are checked.
 fn completeness(schema: &Json, of: &Json, (outer, field): (&str, &str), errors: &mut Vec<Error>) {
     if let Some(not) = part(of, "not") {
         complete(schema, not, (outer, &format!("{field}.not")), errors);
@@ -241,7 +260,8 @@ fn completeness(schema: &Json, of: &Json, (outer, field): (&str, &str), errors: 
 
 fn complete(schema: &Json, of: &Json, (outer, field): (&str, &str), errors: &mut Vec<Error>) {
     completeness(schema, of, (outer, field), errors);
-    let items = part(of, "items").map(|items| ("items".to_owned(), items, part(schema, "items")));
+    let items_of = |of| part(of, "items").filter(|items: &&Json| items.is_object());
+    let items = items_of(of).map(|items| ("items".to_owned(), items, items_of(schema)));
     let fields = properties(of).map(|(name, property)| {
         let outside = schema.get("properties").and_then(|of| of.get(name));
         (format!("properties[{name}]"), property, outside)

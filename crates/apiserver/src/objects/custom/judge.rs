@@ -19,11 +19,11 @@ const BUDGET: u64 = 10_000_000;
 /// The longest message.
 const MAX_MESSAGE: usize = 5 * 1024;
 
-/// What rules say of an object.
+/// The verdict of rules on an object.
 #[derive(Debug, Default)]
 pub(super) struct Verdict {
     pub(super) errors: Vec<FieldError>,
-    /// The mistakes in parts that an update did not change.
+    /// The errors in parts that an update did not change.
     pub(super) warnings: Vec<String>,
 }
 
@@ -40,7 +40,7 @@ impl Rules {
     }
 }
 
-/// Whether a mistake is in what an update left as it was.
+/// Whether an error is in what an update left as it was.
 #[derive(Clone, Copy)]
 struct Ratchet<'v> {
     current: Option<Correlation<'v>>,

@@ -1,12 +1,15 @@
 //! Kinds of CustomResourceDefinitions (`k8s.io/apiextensions-apiserver`): pruned and completed by their schemas.
 
 mod correlation;
+mod embedded;
 mod inspect;
 mod judge;
 mod prune;
 mod rules;
+mod scaled;
 mod schema;
 mod validate;
+mod warnings;
 
 use std::{collections::BTreeMap, ops::Deref, sync::OnceLock};
 
@@ -14,6 +17,7 @@ use palisade_cel::Minor;
 use serde_json::{Map, Value};
 
 use crate::validation::{Checking, ErrorType, FieldError, meta, names, shown};
+use validate::{Reading, Validator, duplicates};
 
 pub use inspect::InspectedRule;
 use rules::Rules;
@@ -80,8 +84,7 @@ impl Custom {
                 namespaced: scope == "Namespaced",
                 verbs: verbs(&["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]),
                 by_default: true,
-                // Of these the definition says what is warned of.
-                deprecated: String::new(),
+                deprecated: warnings::deprecation(group, kind, version, versions),
                 subresources: subresources(group, name, kind, version),
                 source: Source::Custom,
             });
@@ -122,6 +125,7 @@ impl Custom {
                 resource.kind, resource.version, resource.kind
             ))
         })?;
+        object.values_mut().for_each(prune::widen);
         let mut decoder = Decoder::new(table);
         let metadata = decoder.metadata(object.get("metadata").unwrap_or(&Value::Null)).map_err(|error| {
             let (kind, version) = (&resource.kind, &resource.version);
@@ -133,7 +137,17 @@ impl Custom {
                 warnings.extend(prune::prune(&mut object, schema));
                 prune::drop_nulls(&mut object, schema);
             }
+            let mut unknown = Vec::new();
+            embedded::coerce_object(table, &mut object, schema, "", &mut unknown).map_err(|error| {
+                let (kind, version) = (&resource.kind, &resource.version);
+                let error = format!("{}: {}", error.field, error.body);
+                Refused::Decode(format!("{kind} in version {version:?} cannot be handled as a {kind}: {error}"))
+            })?;
+            unknown.sort();
+            warnings.extend(unknown);
             prune::fill(&mut object, schema);
+            // The metadata in defaults, which are valid (`PruneDefaults`).
+            let _ = embedded::coerce_object(table, &mut object, schema, "", &mut Vec::new());
         }
         let mut metadata = encode::encode(table, "meta/v1.ObjectMeta", &metadata);
         metadata.retain(|_, value| !value.is_null());
@@ -145,13 +159,18 @@ impl Custom {
         Some(self.rules.get(version)?.get_or_init(|| Rules::new(&self.schemas[version], minor, self.watches)))
     }
 
-    /// What rules warn of: mistakes in what an update left as it was.
+    /// The warnings of the rules, which are errors in parts that an update did not change, and of the strategy.
     pub(super) fn warnings(&self, minor: Minor, sent: Sent<'_>, object: &Value) -> Vec<String> {
-        let rules = self.rules(&sent.resource.version, minor).filter(|_| sent.old.is_some());
-        rules.map(|rules| rules.judge(object, sent.old.map(Deref::deref)).warnings).unwrap_or_default()
+        let old = sent.old.map(Deref::deref);
+        let rules = self.rules(&sent.resource.version, minor).filter(|_| old.is_some());
+        let mut warnings = rules.map(|rules| rules.judge(object, old).warnings).unwrap_or_default();
+        if sent.subresource.is_empty() {
+            warnings.extend(warnings::finalizers(minor, object, old));
+        }
+        warnings
     }
 
-    /// What the schema and its rules find wrong.
+    /// Checks an object against the schema and its rules.
     pub(super) fn validate(&self, minor: Minor, sent: Sent<'_>, object: &Value) -> Result<(), Refused> {
         self.validate_against(minor, sent, sent.old.map(Deref::deref), object)
     }
@@ -166,23 +185,32 @@ impl Custom {
     ) -> Result<(), Refused> {
         let r = sent.resource;
         let mut checking = Checking { minor, old, errors: Vec::new(), unknown: None };
-        for (field, given, wanted) in [
-            ("kind", &object["kind"], r.kind.clone()),
-            ("apiVersion", &object["apiVersion"], api_version(&r.group, &r.version)),
-        ] {
-            let given = given.as_str().unwrap_or_default();
-            if given != wanted {
-                checking.errors.push(FieldError::invalid(field, given, &format!("must be {wanted}")));
+        type_meta(&mut checking, sent, object);
+        let schema = self.schema(&r.version);
+        let is_status = sent.subresource == "status" && old.is_some();
+        if checking.errors.is_empty() {
+            match old {
+                None => meta::check(&mut checking, object, names::subdomain),
+                Some(old) => {
+                    // A name that is there already only has to be a part of a path.
+                    meta::check(&mut checking, object, names::path_segment);
+                    meta::update(&mut checking, old, object);
+                }
+            }
+            self.by_schema(&mut checking, &r.version, object, is_status);
+        }
+        if let Some(schema) = schema {
+            if !is_status {
+                embedded::validate(minor, schema, object, "", &mut checking.errors);
+            }
+            let mut before = Vec::new();
+            if let Some(old) = old {
+                duplicates(minor, schema, old, "", &mut before);
+            }
+            if before.is_empty() {
+                duplicates(minor, schema, object, "", &mut checking.errors);
             }
         }
-        meta::check(&mut checking, object, names::subdomain);
-        if let Some(old) = old {
-            meta::update(&mut checking, old, object);
-        }
-        if let Some(schema) = self.schema(&r.version) {
-            validate::validate(minor, schema, object, old, &mut checking.errors);
-        }
-        self.scaled(&mut checking, &r.version, object);
         if let Some(rules) = self.rules(&r.version, minor) {
             if rules.are_there() && checking.errors.iter().any(is_blocking) {
                 let detail = "some validation rules were not checked because the object was invalid; correct the existing \
@@ -195,29 +223,44 @@ impl Custom {
         }
         conclude(&r.group, &r.kind, object, checking)
     }
-}
 
-impl Custom {
-    /// The numbers that the subresource `scale` shows (`ValidateScaleSpec` and `ValidateScaleStatus`).
-    fn scaled(&self, checking: &mut Checking<'_>, version: &str, object: &Value) {
-        let Some(scale) = self.scale(version) else { return };
-        for key in ["specReplicasPath", "statusReplicasPath"] {
-            let field = scale[key].as_str().unwrap_or_default();
-            let mut path = field.trim_start_matches('.').split('.');
-            let Some(number) = path.try_fold(object, |value, key| value.get(key)).and_then(Value::as_i64) else {
-                continue;
-            };
-            let detail = match number {
-                ..0 => "should be a non-negative integer",
-                0..=2_147_483_647 => continue,
-                _ => "should be less than or equal to 2147483647",
-            };
-            checking.errors.push(FieldError::invalid_value(field, &Value::from(number), detail));
+    /// The errors by the schema and of the fields of `scale`: of an object, or of its status alone.
+    fn by_schema(&self, checking: &mut Checking<'_>, version: &str, object: &Value, is_status: bool) {
+        let (minor, old) = (checking.minor, checking.old);
+        let validator = Validator { minor, reading: Reading::Objects };
+        if let Some(schema) = self.schema(version) {
+            if !is_status {
+                checking.errors.extend(validator.errors(schema, object, old, None));
+            } else if let (Some(schema), Some(status)) = (schema::property(schema, "status"), object.get("status")) {
+                // Of an old one that is not there nothing is unchanged.
+                let old = old.map(|old| old.get("status").unwrap_or(&Value::Null));
+                checking.errors.extend(validator.errors(schema, status, old, Some("status")));
+            }
+        }
+        if let Some(scale) = self.scale(version) {
+            if !is_status {
+                checking.errors.extend(scaled::spec(minor, scale, object));
+            }
+            checking.errors.extend(scaled::status(minor, scale, object));
         }
     }
 }
 
-/// What is wrong with a default.
+/// Whether an object has the type of its resource.
+fn type_meta(checking: &mut Checking<'_>, sent: Sent<'_>, object: &Value) {
+    let r = sent.resource;
+    for (field, given, wanted) in [
+        ("kind", &object["kind"], r.kind.clone()),
+        ("apiVersion", &object["apiVersion"], api_version(&r.group, &r.version)),
+    ] {
+        let given = given.as_str().unwrap_or_default();
+        if given != wanted {
+            checking.errors.push(FieldError::invalid(field, given, &format!("must be {wanted}")));
+        }
+    }
+}
+
+/// The error in a default.
 #[derive(Debug)]
 pub(crate) struct JudgedDefault {
     pub(crate) has_unknown_fields: bool,
@@ -225,26 +268,39 @@ pub(crate) struct JudgedDefault {
     pub(crate) errors: Vec<FieldError>,
 }
 
-/// Judges a default by the schema that has it.
+/// Evaluates a default by the schema that has it.
 pub(crate) fn judge_default(minor: Minor, schema: &Value, default: &Value) -> JudgedDefault {
     let has_unknown_fields = prune::changes(default, schema);
-    let mut errors = Vec::new();
-    validate::by_schema(minor, schema, default, &mut errors);
-    // As the API server joins them.
-    for error in errors.iter_mut().filter(|error| error.field.starts_with('[')) {
-        error.field.insert(0, '.');
-    }
-    if errors.is_empty() {
-        let rules = Rules::of_part(schema, minor);
-        errors = rules.judge(default, Some(default)).errors;
-        if errors.is_empty() {
-            errors = rules.judge(default, None).errors;
-        }
-    }
+    let errors = default_errors(minor, schema, default);
     JudgedDefault { has_unknown_fields, errors }
 }
 
-/// Whether rules are not evaluated because of a mistake, on which they might fail (`hasBlockingErr`).
+/// Each kind of errors only if there are none of those before.
+fn default_errors(minor: Minor, schema: &Value, default: &Value) -> Vec<FieldError> {
+    let mut default = default.clone();
+    if let Err(error) = embedded::coerce(&Table::of(minor), &mut default, schema, "", &mut Vec::new()) {
+        return vec![error];
+    }
+    let mut errors = Vec::new();
+    embedded::validate(minor, schema, &default, "", &mut errors);
+    if errors.is_empty() {
+        errors = Validator { minor, reading: Reading::Defaults }.errors(schema, &default, None, None);
+        // As the API server joins them.
+        for error in errors.iter_mut().filter(|error| error.field.starts_with('[')) {
+            error.field.insert(0, '.');
+        }
+    }
+    if errors.is_empty() {
+        let rules = Rules::of_part(schema, minor);
+        errors = rules.judge(&default, Some(&default)).errors;
+        if errors.is_empty() {
+            errors = rules.judge(&default, None).errors;
+        }
+    }
+    errors
+}
+
+/// Whether rules are not evaluated because of an error, on which they might fail (`hasBlockingErr`).
 fn is_blocking(error: &FieldError) -> bool {
     matches!(
         error.error_type,

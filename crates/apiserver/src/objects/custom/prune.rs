@@ -1,12 +1,26 @@
 //! Pruning and defaulting (`pkg/apiserver/schema/{pruning,defaulting}`).
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Number, Value};
 
 use super::schema::{EMBEDDED, PRESERVES, additional, allows_any, is, items, property};
 
 type Object = Map<String, Value>;
 
 const OF_EVERY_OBJECT: [&str; 3] = ["apiVersion", "kind", "metadata"];
+
+/// Integers that have no place in 64 bits with a sign are doubles, as Go decodes them.
+pub(super) fn widen(value: &mut Value) {
+    match value {
+        Value::Number(number) if number.is_u64() && !number.is_i64() => {
+            if let Some(double) = number.as_f64().and_then(Number::from_f64) {
+                *number = double;
+            }
+        }
+        Value::Array(elements) => elements.iter_mut().for_each(widen),
+        Value::Object(fields) => fields.values_mut().for_each(widen),
+        _ => {}
+    }
+}
 
 /// Drops what the schema does not have; returns the warnings, sorted.
 pub(super) fn prune(object: &mut Object, schema: &Value) -> Vec<String> {

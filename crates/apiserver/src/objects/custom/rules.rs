@@ -42,7 +42,7 @@ pub(super) struct Rule {
     /// None if the rule is empty; or why it does not compile.
     pub(super) compiled: Option<Result<Compiled, String>>,
     pub(super) message: Option<Program>,
-    /// Where mistakes are reported, below the value.
+    /// Where errors are reported, below the value.
     pub(super) path: Option<String>,
 }
 

@@ -3,7 +3,7 @@
 use palisade_cel::Minor;
 use serde_json::{Map, Value};
 
-/// What a field is set to.
+/// The value that a field is set to.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Constant {
     Text(&'static str),

@@ -43,7 +43,7 @@ pub(super) fn fill(table: &Table, minor: Minor, name: &str, object: &mut Object)
     }
 }
 
-/// What a field has anyway unless it is a pointer.
+/// Whether a default is the zero value, which an unset field has anyway unless it is a pointer.
 fn is_nothing(default: &Value) -> bool {
     match default {
         Value::String(text) => text.is_empty(),
@@ -119,7 +119,7 @@ fn child<'o>(object: &'o mut Object, key: &str) -> &'o mut Object {
     }
 }
 
-/// Sets a field that nobody set.
+/// Sets a field if it is unset.
 fn set(object: &mut Object, key: &str, value: impl Into<Value>) {
     if !object.contains_key(key) {
         object.insert(key.to_owned(), value.into());

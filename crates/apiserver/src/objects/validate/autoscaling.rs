@@ -1,6 +1,7 @@
 //! Autoscalers (`pkg/apis/autoscaling/validation/validation.go`).
 
 use palisade_cel::Minor;
+use serde_json::Value;
 
 use super::{
     super::gates::Gate,
@@ -36,6 +37,29 @@ pub(super) fn autoscaler(checking: &mut Checking<'_>, spec: &Node<'_>) {
     for key in ["scaleUp", "scaleDown"] {
         if let Some(rules) = spec.get("behavior").part(key) {
             scaling(checking, &rules);
+        }
+    }
+}
+
+/// Annotations of `autoscaling/v1` for fields that this version does not have; the API server converts them to these
+/// fields. It ignores values that are not JSON. Values that are JSON are not validated here.
+pub(super) fn annotated(checking: &mut Checking<'_>, object: &Node<'_>) {
+    let annotations = object.get("metadata");
+    let annotations = annotations.map("annotations");
+    for what in ["metrics", "behavior"] {
+        let key = format!("autoscaling.alpha.kubernetes.io/{what}");
+        let text = annotations.and_then(|all| all.get(&key)).and_then(Value::as_str).unwrap_or_default();
+        let filled = match serde_json::from_str(text) {
+            Ok(Value::Array(elements)) => what == "metrics" && !elements.is_empty(),
+            Ok(Value::Object(fields)) => what == "behavior" && !fields.is_empty(),
+            _ => false,
+        };
+        if filled {
+            checking.unknown.get_or_insert_with(|| {
+                format!(
+                    "metadata.annotations[{key}]: what is in it, which the API server validates, is not checked here"
+                )
+            });
         }
     }
 }

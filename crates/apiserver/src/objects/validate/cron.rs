@@ -16,7 +16,7 @@ const FIELDS: [Bounds; 5] = [
     (0, 6, &["sun", "mon", "tue", "wed", "thu", "fri", "sat"]),
 ];
 
-/// The mistake in a schedule that is not empty.
+/// The error in a schedule that is not empty.
 pub(super) fn schedule(minor: Minor, text: &str) -> Result<(), String> {
     let mut rest = text;
     if text.starts_with("TZ=") || text.starts_with("CRON_TZ=") {
@@ -119,7 +119,7 @@ pub(super) fn integer(text: &str) -> Result<i64, String> {
     text.parse().map_err(|_| format!("strconv.Atoi: parsing {}: value out of range", quote(text)))
 }
 
-/// `time.ParseDuration`, as far as it refuses.
+/// `time.ParseDuration`, as far as it rejects.
 fn duration(text: &str) -> Result<(), String> {
     let invalid = || format!("time: invalid duration {}", quote(text));
     let mut rest = text.strip_prefix(['+', '-']).unwrap_or(text);
@@ -157,7 +157,7 @@ fn is_known(name: &str) -> bool {
         || TimeZoneDatabase::bundled().get(name).is_ok_and(|zone| zone.iana_name() == Some(name))
 }
 
-/// The mistakes in the name of a time zone (`validateTimeZone`).
+/// The errors in the name of a time zone (`validateTimeZone`).
 pub(super) fn time_zone(name: &str) -> Vec<String> {
     if name.is_empty() {
         return vec!["timeZone must be nil or non-empty string".to_owned()];

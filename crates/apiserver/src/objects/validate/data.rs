@@ -1,6 +1,6 @@
 //! Config maps and secrets (`ValidateConfigMap` and `ValidateSecret` in `pkg/apis/core/validation/validation.go`).
 
-use base64::{Engine, engine::general_purpose::STANDARD};
+use palisade_cel::strfmt::decode_base64;
 use serde_json::Value;
 
 use super::{formats, node::Node};
@@ -11,7 +11,7 @@ const MOST: usize = 1 << 20;
 
 /// How many bytes a base64 text is of.
 fn size(text: &str) -> usize {
-    STANDARD.decode(text).map_or(0, |bytes| bytes.len())
+    decode_base64(text).map_or(0, |bytes| bytes.len())
 }
 
 pub(super) fn config_map(checking: &mut Checking<'_>, object: &Value) {
@@ -87,7 +87,7 @@ pub(super) fn secret(checking: &mut Checking<'_>, object: &Value) {
 
 /// Credentials for registries are an object in JSON.
 fn registry(checking: &mut Checking<'_>, field: String, text: &str) {
-    let bytes = STANDARD.decode(text).unwrap_or_default();
+    let bytes = decode_base64(text).unwrap_or_default();
     let why = match serde_json::from_slice::<Value>(&bytes) {
         Ok(Value::Object(_) | Value::Null) => return,
         Ok(other) => {

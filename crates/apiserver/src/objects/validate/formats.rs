@@ -1,4 +1,4 @@
-//! The forms of texts and numbers (`k8s.io/apimachinery/pkg/util/validation`). Each function returns the mistakes in
+//! The forms of texts and numbers (`k8s.io/apimachinery/pkg/util/validation`). Each function returns the errors in
 //! one.
 
 use std::net::IpAddr;

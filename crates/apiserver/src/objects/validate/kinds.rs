@@ -1,4 +1,4 @@
-//! The validation of each kind besides its metadata.
+//! The validation of each kind, without its metadata.
 
 use serde_json::{Value, json};
 
@@ -64,7 +64,12 @@ pub(super) fn check(checking: &mut Checking<'_>, r: &Resource, object: &Value) {
             let spec = in_second_version(spec.value);
             autoscaling::autoscaler(checking, &Node::new(&spec, "spec"));
         }
-        ("autoscaling", "horizontalpodautoscalers") => autoscaling::autoscaler(checking, &spec),
+        ("autoscaling", "horizontalpodautoscalers") => {
+            autoscaling::autoscaler(checking, &spec);
+            if r.version == "v1" {
+                autoscaling::annotated(checking, &node);
+            }
+        }
         _ => {}
     }
 }

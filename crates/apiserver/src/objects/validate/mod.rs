@@ -24,9 +24,9 @@ use palisade_cel::Minor;
 use serde_json::Value;
 
 use super::{Kinds, Refused, Resource, Sent, conclude};
-use crate::validation::{Checking, FieldError, meta, names};
+use crate::validation::{Checking, FieldError, NOT_SHOWN, meta, names};
 
-/// The parts of the API server's validation that are missing here, besides the kinds that [`validated`] does not list.
+/// The parts of the API server's validation that are missing here, in addition to the kinds that [`validated`] omits.
 pub const NOT_VALIDATED: &[&str] = &[
     "other built-in kinds than those above, but for their metadata",
     "fields of alpha features, which are off by default",
@@ -50,10 +50,11 @@ pub fn validated() -> Vec<String> {
     let name = |(group, plural): &(&str, &str)| {
         if group.is_empty() { (*plural).to_owned() } else { format!("{plural}.{group}") }
     };
-    kinds::VALIDATED.iter().map(name).collect()
+    let definitions = ("apiextensions.k8s.io", "customresourcedefinitions");
+    kinds::VALIDATED.iter().chain([&definitions]).map(name).collect()
 }
 
-/// Rejects an object with mistakes.
+/// Rejects an object with errors.
 pub(super) fn check(kinds: &Kinds, sent: Sent<'_>, object: &Value) -> Result<(), Refused> {
     let r = sent.resource;
     let old = sent.old.map(Deref::deref);
@@ -71,7 +72,9 @@ pub(super) fn check(kinds: &Kinds, sent: Sent<'_>, object: &Value) -> Result<(),
             }
             // Its own validation leaves the metadata to what comes after all validation.
             let late = is("policy", "poddisruptionbudgets");
-            if !late {
+            if is_review(r) {
+                of_review(&mut checking, r, sent.object);
+            } else if !late {
                 metadata(&mut checking, r, object);
             }
             kinds::check(&mut checking, r, object);
@@ -85,6 +88,29 @@ pub(super) fn check(kinds: &Kinds, sent: Sent<'_>, object: &Value) -> Result<(),
         return conclude("autoscaling", "Scale", object, checking);
     }
     conclude(&r.group, &r.kind, object, checking)
+}
+
+/// Whether objects of this kind are answered and not stored: they need no name.
+fn is_review(r: &Resource) -> bool {
+    matches!(r.group.as_str(), "authentication.k8s.io" | "authorization.k8s.io") && r.kind.ends_with("Review")
+}
+
+/// Checks the metadata of access reviews (`ValidateSubjectAccessReview` and the like in
+/// `pkg/apis/authorization/validation/validation.go`). The metadata of other reviews is not checked.
+fn of_review(checking: &mut Checking<'_>, r: &Resource, object: &Value) {
+    let local = r.kind == "LocalSubjectAccessReview";
+    let is_empty = |value: &Value| match value {
+        Value::Null => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+        Value::Bool(_) | Value::Number(_) => false,
+    };
+    let fields = object["metadata"].as_object().into_iter().flatten();
+    let says = |key: &str| key != "managedFields" && !(local && key == "namespace");
+    if r.kind.ends_with("AccessReview") && fields.into_iter().any(|(key, value)| says(key) && !is_empty(value)) {
+        checking.errors.push(FieldError::invalid_shown("metadata", NOT_SHOWN, "must be empty"));
+    }
 }
 
 fn metadata(checking: &mut Checking<'_>, r: &Resource, object: &Value) {

@@ -1,4 +1,4 @@
-//! A value with its place, and the mistakes reported for it.
+//! A value with its place, and the errors reported for it.
 
 use palisade_cel::Minor;
 use serde_json::{Map, Value};
@@ -7,8 +7,8 @@ use crate::validation::{Checking, FieldError, quote};
 
 static NULL: Value = Value::Null;
 
-/// A part of an object, and its path as `spec.containers[0]`. What is absent is null: validation asks no other question
-/// of it, as the Go types have no more to say.
+/// A part of an object, and its path, for example `spec.containers[0]`. An omitted part is null: like the Go types,
+/// validation does not distinguish the two.
 #[derive(Clone, Debug)]
 pub(super) struct Node<'a> {
     pub value: &'a Value,
@@ -108,7 +108,7 @@ impl Checking<'_> {
         self.errors.push(FieldError::invalid(field, value, detail));
     }
 
-    /// A value that is shown as it is in JSON: numbers, booleans, texts of a type of their own.
+    /// A value that is shown as it is in JSON: numbers, booleans, texts of a separate type.
     pub(super) fn invalid_value(&mut self, field: impl Into<String>, value: &Value, detail: &str) {
         self.errors.push(FieldError::invalid_value(field, value, detail));
     }

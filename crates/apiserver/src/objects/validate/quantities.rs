@@ -32,7 +32,7 @@ const COUNTED: [&str; 9] = [
 const STORAGE: [&str; 2] = ["storage", "requests.storage"];
 pub(super) const PAGES: &str = "hugepages-";
 
-/// A quantity as it stands in a decoded object.
+/// A quantity of a decoded object.
 pub(super) fn quantity(value: &Value) -> Option<Quantity> {
     Quantity::parse(value.as_str()?).ok()
 }

@@ -119,8 +119,8 @@ fn affinity(checking: &mut Checking<'_>, spec: &Node<'_>) {
     }
 }
 
-/// What the allocator of addresses looks at, where one address is all of them (`normalizeClusterIPs` in
-/// `pkg/registry/core/service/storage/storage.go`).
+/// Checks the addresses as the allocator sees them. If only `clusterIP` is set, it is also the list of all addresses
+/// (`normalizeClusterIPs` in `pkg/registry/core/service/storage/storage.go`).
 pub(super) fn before_allocation(checking: &mut Checking<'_>, object: &Value) {
     let spec = Node::new(object, "").get("spec");
     if spec.text("type") == "ExternalName" {

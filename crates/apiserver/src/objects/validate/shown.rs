@@ -1,6 +1,5 @@
-//! Structs as the API server shows them in mistakes: as JSON of its own form, whose types have no names for JSON but
-//! those of Go, and all fields. Until 1.33 it shows them in the syntax of Go with the addresses of what they point to,
-//! which nobody can foresee; those texts are of 1.34 as well.
+//! Structs as the API server shows them in errors: as JSON with all fields, named as in Go. Until 1.33 it shows them in
+//! the syntax of Go with memory addresses, which are unpredictable; this module then returns the texts of 1.34.
 
 use std::fmt::Write as _;
 
@@ -10,9 +9,9 @@ use serde_json::Value;
 use super::node::Node;
 use crate::validation::html_escaped;
 
-/// What a field is if nobody set it, and how it is shown if somebody did.
+/// The type of a field, which determines how the field is shown if it is set and if it is unset.
 enum Of {
-    /// Null, or as it stands.
+    /// The value as JSON, or null.
     Pointer,
     Text,
     Number,
@@ -67,7 +66,7 @@ const RESOURCE_CLAIM: Fields = &[
     ("ResourceClaimName", "resourceClaimName", Of::Pointer),
     ("ResourceClaimTemplateName", "resourceClaimTemplateName", Of::Pointer),
 ];
-/// What makes a port of a service another one.
+/// The fields that distinguish ports of a service; other fields are shown as unset.
 const SERVICE_PORT: Fields = &[
     ("Name", "-", Of::Text),
     ("Protocol", "protocol", Of::Text),

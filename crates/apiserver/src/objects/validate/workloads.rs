@@ -1,4 +1,4 @@
-//! What keeps pods running (`pkg/apis/apps/validation/validation.go`, and replication controllers in
+//! Workloads that keep pods running (`pkg/apis/apps/validation/validation.go`, and replication controllers in
 //! `pkg/apis/core/validation/validation.go`).
 
 use palisade_cel::Minor;
@@ -26,7 +26,7 @@ fn selector(checking: &mut Checking<'_>, spec: &Node<'_>, kind: &str) -> bool {
     is_selector(checking.minor, &selector)
 }
 
-/// What a template of pods that are kept running must and must not say.
+/// Checks the requirements for the template of pods that are kept running.
 fn always(checking: &mut Checking<'_>, template: &Node<'_>, kind: &str) {
     let spec = template.get("spec");
     if spec.text("restartPolicy") != "Always" {

@@ -4,6 +4,7 @@
 //! ingresses, and warnings about deprecated kinds.
 
 pub(super) mod addresses;
+mod definitions;
 mod nodes;
 mod pods;
 mod volumes;
@@ -24,7 +25,7 @@ const STORAGE_CLASS_DEPRECATED: &str = r#"deprecated since v1.8; use "storageCla
 
 impl Kinds {
     /// The client's warnings, given the object that it sent (after mutating admission) and the result of
-    /// [`Self::prepare`], if [`Self::validate`] finds no mistake. The texts are the server's.
+    /// [`Self::prepare`], if [`Self::validate`] finds no error. The texts are the server's.
     pub fn warnings(&self, sent: Sent<'_>, prepared: &Value) -> Vec<String> {
         let mut out = Warnings::new();
         if let Some(custom) = self.custom(sent.resource) {
@@ -95,6 +96,7 @@ fn warn(minor: Minor, sent: Sent<'_>, object: &Value, out: &mut Warnings) {
         }
         ("", "PersistentVolume") => volumes::persistent(object, out),
         ("", "Node" | "Endpoints") | ("discovery.k8s.io" | "networking.k8s.io", _) => network(sent, object, out),
+        ("apiextensions.k8s.io", "CustomResourceDefinition") => definitions::formats(minor, object, old, out),
         ("node.k8s.io", "RuntimeClass") => nodes::runtime_class(object, out),
         ("storage.k8s.io", _) => nodes::topology(object, out),
         _ => {}

@@ -59,7 +59,7 @@ fn containers<'a>(path: &str, spec: &'a Value) -> Vec<(String, &'a Value)> {
     lists.into_iter().flat_map(of).collect()
 }
 
-/// `warningsForPodSpecAndMeta`; `path` is what stands before `spec`.
+/// `warningsForPodSpecAndMeta`; `path` is the prefix before `spec`.
 fn warn(minor: Minor, path: &str, pod: &Value, out: &mut Warnings) {
     let spec = &pod["spec"];
     node_selection(minor, path, spec, out);

@@ -7,10 +7,10 @@ use crate::{Minor, ast::Node, functions::Overload, types::Type};
 
 /// How large the values of the input are.
 pub trait Sizes {
-    /// The most elements, entries or characters of what a path leads to, if that is known.
+    /// The maximum number of elements, entries or characters of the value at a path, if it is known.
     ///
-    /// The first step of the path is a variable, each other one a field, `@items`, `@keys`, `@values` or `@indices`. What is
-    /// selected from the result of a call has a path that begins with that field, which cel-go takes for the variable.
+    /// The first step of the path is a variable, each other step is a field, `@items`, `@keys`, `@values` or
+    /// `@indices`. The path of a field of a call's result begins with that field, which cel-go mistakes for a variable.
     fn most(&self, path: &[Arc<str>]) -> Option<u64>;
 }
 
@@ -24,7 +24,7 @@ impl Sizes for UnknownSizes {
     }
 }
 
-/// What a call may cost, without its arguments, and how large its result may be, if that is known.
+/// The cost of a call without its arguments, and the size of its result, if it is known.
 #[derive(Clone, Copy, Debug)]
 pub struct CallEstimate {
     pub(crate) cost: Range,

@@ -16,7 +16,7 @@ use crate::{
     types::{Decl, Type},
 };
 
-/// What a call costs, without its arguments; none if nothing but that it costs 1 is known.
+/// Estimates the cost of a call without its arguments; `None` means a cost of 1 and a result of unknown size.
 pub type Estimate = fn(&Call<'_>) -> Option<CallEstimate>;
 
 /// A pass over a text, per character.

@@ -37,7 +37,7 @@ impl Range {
         Self { min: scaled(self.min, factor), max: scaled(self.max, factor) }
     }
 
-    /// What encloses both.
+    /// The smallest range that contains both.
     #[must_use]
     pub(crate) fn union(self, other: Self) -> Self {
         Self { min: self.min.min(other.min), max: self.max.max(other.max) }
@@ -46,7 +46,7 @@ impl Range {
 
 #[expect(clippy::cast_precision_loss, reason = "as cel-go does")]
 fn scaled(value: u64, factor: f64) -> u64 {
-    /// What an unsigned integer of 64 bits cannot hold.
+    /// The smallest number that exceeds an unsigned integer of 64 bits.
     const TOO_MUCH: f64 = 18_446_744_073_709_551_616.0;
     let value = value as f64;
     if value > 0.0 && factor > 0.0 && value > TOO_MUCH / factor {

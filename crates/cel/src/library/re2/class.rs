@@ -29,7 +29,7 @@ const CATEGORIES: &str = "C=Other Cc=Control Cf=Format Cn=Unassigned Co=Privateu
 /// The names under which Go holds characters that differ from one of the class only in case.
 const FOLDED: [&str; 9] = ["L", "Ll", "Lt", "Lu", "M", "Mn", "Common", "Greek", "Inherited"];
 
-/// What is assigned in Unicode 15.0, the version of Go 1.26.
+/// The characters that are assigned in Unicode 15.0, the version of Go 1.26.
 fn known() -> &'static ClassUnicode {
     static KNOWN: LazyLock<ClassUnicode> = LazyLock::new(|| class(r"\p{age:15.0}").unwrap_or_else(ClassUnicode::empty));
     &KNOWN

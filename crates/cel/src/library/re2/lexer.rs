@@ -31,7 +31,7 @@ fn bracket_character<'p>(text: &'p str, whole: &str) -> Result<(u32, &'p str), S
     }
 }
 
-/// An escape that stands for one character, at the beginning of `text`.
+/// Parses an escape sequence for one character, at the beginning of `text`.
 pub(super) fn character_escape(text: &str) -> Result<(u32, &str), String> {
     let Some(c) = text[1..].chars().next() else { return fail("trailing backslash at end of expression", "") };
     let mut rest = &text[1 + c.len_utf8()..];

@@ -1,6 +1,6 @@
 //! Regular expressions as Go's `regexp` understands them, for `matches`, `find` and `findAll`.
 //!
-//! A parser of RE2's syntax in front of the engine of the crate `regex`: `docs/adr/0013-regular-expressions.md`.
+//! A parser of RE2's syntax in front of the engine of the crate `regex`: `docs/adr/0013-use-a-parser-for-re2-syntax.md`.
 //! `matches` shows an error as it is; `find` and `findAll` say `Illegal regex: ` before it.
 
 mod class;
@@ -14,7 +14,7 @@ use regex_automata::{
     nfa::thompson::WhichCaptures,
 };
 
-/// The most memory for a compiled expression. Go has a limit on instructions instead; what one refuses and the other
+/// The most memory for a compiled expression. Go has a limit on instructions instead; what one rejects and the other
 /// does not are large Unicode classes that are repeated hundreds of times.
 const MAX_MEMORY: usize = 128 << 20;
 

@@ -96,7 +96,7 @@ impl<'p> Parser<'p> {
         self.push(Node::leaf(Hir::look(look)))
     }
 
-    /// What begins with `c` and is not a repetition; returns what is behind it.
+    /// Parses an item that begins with `c` and is not a repetition; returns the remaining text.
     fn item(&mut self, c: char, text: &'p str) -> Result<&'p str, String> {
         let rest = &text[c.len_utf8()..];
         match c {

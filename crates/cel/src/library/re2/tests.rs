@@ -22,7 +22,7 @@ fn results_match_the_api_server() {
     });
 }
 
-/// What a class holds, as the tables write it: the number of code points, and the sum of each times its number.
+/// The summary of a class as in the tables: the number of code points, and the sum of each times its number.
 fn summary(class: &regex_syntax::hir::ClassUnicode) -> [u64; 2] {
     let points = class.ranges().iter().flat_map(|range| u32::from(range.start())..=u32::from(range.end()));
     points

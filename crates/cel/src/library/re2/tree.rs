@@ -43,7 +43,7 @@ impl Node {
     }
 }
 
-/// What is between two parentheses, as far as it is read.
+/// The parsed part of a group in parentheses.
 #[derive(Default)]
 pub(super) struct Group {
     /// Alternatives that are complete.

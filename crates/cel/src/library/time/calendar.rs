@@ -4,7 +4,7 @@ use jiff::tz::{TimeZone, TimeZoneDatabase};
 
 use crate::library::double::atoi;
 
-/// What the accessors of a timestamp return.
+/// A part of a timestamp, by its accessor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Field {
     /// `getFullYear`

@@ -55,7 +55,7 @@ fn overflow() -> String {
 }
 
 impl Timestamp {
-    /// Since 1970; refuses what is before the year 1 or after 9999.
+    /// Since 1970; rejects what is before the year 1 or after 9999.
     fn new(seconds: i64, nanos: u32, offset: i32) -> Result<Self, String> {
         if RANGE.contains(&seconds) {
             Ok(Self { seconds, nanos, offset })
@@ -66,6 +66,22 @@ impl Timestamp {
 
     /// The beginning of the year 1, in UTC: Go's zero time.
     pub(crate) const ZERO: Self = Self { seconds: *RANGE.start(), nanos: 0, offset: 0 };
+
+    /// The beginning of 1970, in UTC.
+    pub(crate) const EPOCH: Self = Self { seconds: 0, nanos: 0, offset: 0 };
+
+    /// RFC 3339 of a value with a schema, which may be before the year 1.
+    pub(crate) fn rfc3339(text: &str) -> Option<Self> {
+        let (seconds, nanos, offset) = parse::timestamp(text.as_bytes())?;
+        Some(Self { seconds, nanos, offset })
+    }
+
+    /// So many seconds after the beginning of a day in UTC, if there is such a day.
+    pub(crate) fn on((year, month, day): (i64, i64, i64), seconds: i64, nanos: u32) -> Option<Self> {
+        let days = calendar::days(year, month, day);
+        let seconds = days * 86_400 + seconds;
+        (calendar::date(days) == (year, month, day)).then_some(Self { seconds, nanos, offset: 0 })
+    }
 
     /// The same time, written in UTC.
     pub(crate) fn to_utc(self) -> Self {

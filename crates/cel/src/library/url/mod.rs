@@ -14,7 +14,7 @@ const MAX_PARAMETERS: usize = 10_000;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Url {
     scheme: String,
-    /// What is behind a scheme without a slash, as in `mailto:a@b`.
+    /// The part after a scheme without a slash, as in `mailto:a@b`.
     opaque: String,
     user: Option<(Vec<u8>, Option<Vec<u8>>)>,
     host: Vec<u8>,

@@ -25,7 +25,8 @@ fn outside(
     }
     let is_constant = |one: &Integer| matches!(one, Integer::Constant(_));
     if !missing.is_empty() && !ranges.iter().all(|one| is_constant(&one.min) && is_constant(&one.max)) {
-        return Err("each namespace has numbers of its own here, and another one may be another tenant's".to_owned());
+        return Err("each namespace has a separate range of numbers, and another number may belong to another tenant"
+            .to_owned());
     }
     let change = |id: i64| Change::add(path, json!({"min": id, "max": id}), allows(id));
     Ok(missing.into_iter().filter(|id| *id > 0).map(change).collect())
@@ -43,7 +44,7 @@ pub(super) fn user(subject: &Subject<'_>) -> Found {
         return Err("0 is root".to_owned());
     }
     outside("users.runAsUser.ranges", &rules.ranges, subject, found, |id| {
-        format!("Any pod may run as user {id}, and so use the files of that user on shared file systems.")
+        format!("Any pod may run as user {id}, and access the files of that user on shared file systems.")
     })
 }
 
@@ -69,7 +70,7 @@ pub(super) fn supplemental(subject: &Subject<'_>) -> Found {
 }
 
 fn of_group(id: i64) -> String {
-    format!("Any pod may have group {id}, and so use the files of that group on shared file systems.")
+    format!("Any pod may have group {id}, and access the files of that group on shared file systems.")
 }
 
 /// `host.ports`

@@ -1,8 +1,8 @@
-//! Finds the changes of a profile for a pod that violates a check. Each check of the catalogue has a row: a function that finds
+//! Finds profile changes for a pod that violates a check. Each check of the catalogue has a row: a function that finds
 //! changes, or the reason why none is proposed.
 //!
-//! A change allows a value for all namespaces of the profile. So none is proposed that opens the node, that gives one namespace
-//! what belongs to another, or that turns a check off.
+//! A change allows a value for all namespaces of the profile. No change is proposed that opens the node, that gives one
+//! namespace values of another, or that turns a check off.
 
 mod ids;
 mod names;
@@ -15,30 +15,30 @@ use serde_json::Value as Json;
 
 use super::change::Change;
 
-/// A pod that violates a check, and what the profile asks of it.
+/// A pod that violates a check, with the requirements of the profile.
 pub struct Subject<'a> {
-    /// The settings of the profile, with what absent ones mean.
+    /// The settings of the profile, with defaults for omitted ones.
     pub settings: &'a Settings,
     /// The values of its parameters in the namespace.
     pub values: &'a Values,
     /// The pod, or the template of one.
     pub pod: &'a Json,
-    /// What the violation says: the API server adds to a pod what a template does not have.
+    /// The message of the violation: the API server adds fields to a pod that a template does not have.
     pub message: &'a str,
 }
 
-/// Changes with which the check is expected to admit the pod; or why none is proposed.
+/// Changes with which the check is expected to admit the pod, or the reason why none is proposed.
 type Found = Result<Vec<Change>, String>;
 
-/// What is known of a check.
+/// The knowledge about a check.
 pub struct Row {
     /// Its id.
     pub check: &'static str,
-    /// Whether `mutation.defaults: Secure` repairs pods that leave its field unset.
+    /// Whether `mutation.defaults: Secure` fixes pods that leave its field unset.
     pub defaults: bool,
     /// Finds changes of its settings; none if there is none to propose.
     pub find: Option<fn(&Subject<'_>) -> Found>,
-    /// Why nothing is proposed where nothing is found, as the end of a sentence.
+    /// The reason if no change is found, as the end of a sentence.
     pub why_not: &'static str,
 }
 
@@ -56,12 +56,12 @@ impl Row {
     }
 }
 
-const DEMAND: &str = "the profile demands it of every pod, and the pod says otherwise";
+const DEMAND: &str = "the profile requires this value of every pod, and the pod sets another one";
 
 /// The rows.
 pub static TABLE: [Row; 36] = [
-    never("privileged", "a privileged container has all rights of the node"),
-    never("windowsHostProcess", "a HostProcess container has all rights of the node"),
+    never("privileged", "a privileged container has full control of the node"),
+    never("windowsHostProcess", "a HostProcess container has full control of the node"),
     never("hostNamespaces", "a pod in a namespace of the node sees the network or the processes of all tenants"),
     never("allowPrivilegeEscalation", DEMAND).or_defaults(),
     row("capabilities", privileges::capabilities, DEMAND).or_defaults(),
@@ -72,27 +72,27 @@ pub static TABLE: [Row; 36] = [
     row("supplementalGroups", ids::supplemental, DEMAND).or_defaults(),
     never("supplementalGroupsPolicy", DEMAND).or_defaults(),
     row("seccompProfile", privileges::seccomp, DEMAND).or_defaults(),
-    row("appArmorProfile", privileges::app_armor, "an annotation of the pod asks for it; the field does not"),
+    row("appArmorProfile", privileges::app_armor, "the pod sets it by an annotation, not by the field"),
     row("seLinuxOptions", privileges::se_linux, DEMAND).or_defaults(),
-    row("procMount", privileges::proc_mount, "without the masks, a container can change the node"),
+    row("procMount", privileges::proc_mount, "without the masks, a container can modify the node"),
     row("sysctls", privileges::sysctls, "the profile forbids this sysctl by its name"),
     never("readOnlyRootFilesystem", DEMAND).or_defaults(),
     row("shareProcessNamespace", privileges::share_process_namespace, DEMAND),
     row("hostPorts", ids::ports, "no port of the node was found in the pod"),
-    never("hostProbesAndHostLifecycle", "the kubelet would call any address from the node's network"),
+    never("hostProbesAndHostLifecycle", "the kubelet would connect to any address from the node's network"),
     row("hostAliases", names::aliases, DEMAND),
     row("restrictedVolumes", volumes::kinds, "no such volume was found in the pod"),
-    row("hostPathVolumes", volumes::host_paths, "the profile allows the path, and the pod uses it otherwise"),
+    row("hostPathVolumes", volumes::host_paths, "the profile allows the path, but not how the pod uses it"),
     row("csiDrivers", volumes::csi, "no such volume was found in the pod"),
     row("flexVolumes", volumes::flex, "no such volume was found in the pod"),
     row("mountPropagation", volumes::propagation, "no such mount was found in the pod"),
     never("automountServiceAccountToken", "the change would give all pods a token for the API server"),
-    row("serviceAccountTokens", names::audiences, "the profile bounds how long a token is valid"),
+    row("serviceAccountTokens", names::audiences, "the profile limits the lifetime of tokens"),
     row("runtimeClasses", names::runtime_classes, "no runtime class was found in the pod"),
     row("priorityClasses", names::priority_classes, "no priority class was found in the pod"),
     row("schedulers", names::schedulers, "no scheduler was found in the pod"),
-    never("nodeName", "a pod that names its node passes the scheduler and the taints of the node"),
-    never("nodeSelector", "the profile says which nodes are for these namespaces"),
+    never("nodeName", "a pod with nodeName bypasses the scheduler and the taints of the node"),
+    never("nodeSelector", "the profile assigns nodes to these namespaces"),
     row("tolerations", names::tolerations, "no such toleration was found in the pod"),
     row("imageRegistries", names::registries, "no such image was found in the pod"),
     row("serviceAccounts", names::service_accounts, "no service account was found in the pod"),
@@ -103,12 +103,12 @@ pub fn row_of(check: &str) -> Option<&'static Row> {
     TABLE.iter().find(|row| row.check == check)
 }
 
-/// Why nothing is proposed for what is not a check of the catalogue.
+/// The reason for checks that are not in the catalogue.
 pub fn why_not(check: &str) -> &'static str {
     match check {
-        "parameters" => "the namespace lacks a value that the profile reads, and an administrator has to set it",
-        "bounds" => "a list of the pod is longer than policies can judge",
-        _ => "the profile defines this rule itself",
+        "parameters" => "the namespace has no value for a parameter, and an administrator must set it",
+        "bounds" => "a list of the pod is longer than policies can evaluate",
+        _ => "it is a custom rule of the profile",
     }
 }
 
@@ -117,7 +117,7 @@ impl Subject<'_> {
         &self.pod["spec"]
     }
 
-    /// All containers, of whatever kind.
+    /// All containers of all kinds.
     fn containers(&self) -> impl Iterator<Item = &Json> {
         CONTAINER_LISTS.iter().flat_map(|list| items(&self.spec()[*list]))
     }
@@ -136,10 +136,10 @@ fn items(list: &Json) -> impl Iterator<Item = &Json> {
     list.as_array().into_iter().flatten()
 }
 
-/// A text of a pod as a profile writes it. A pod is no place for a pattern or a reference to a parameter.
+/// A text of a pod in the notation of a profile. A pod must not supply a pattern or a reference to a parameter.
 fn text(found: &str) -> Result<String, String> {
     if found.contains('*') || found.len() > 256 || found.chars().any(char::is_control) {
-        return Err(format!("{:?} is not a name that a profile can list", found.chars().take(80).collect::<String>()));
+        return Err(format!("{:?} is not a valid name in a profile", found.chars().take(80).collect::<String>()));
     }
     Ok(found.replace('$', "$$"))
 }
@@ -149,14 +149,14 @@ fn differs(list: &[Text]) -> bool {
     list.iter().any(|text| text.0.replace("$$", "").contains('$'))
 }
 
-const OF_ONE: &str = "The profile lists values of each namespace here; this value would hold for all of them.";
+const OF_ONE: &str = "The profile has separate values for each namespace here; this value would apply to all of them.";
 
 /// The same change, with a caution where the list differs by namespace.
 fn for_all(change: Change, list: &[Text]) -> Change {
     if differs(list) && change.caution.is_empty() { change.but(OF_ONE) } else { change }
 }
 
-/// Whether a value lies where the list has a part for each namespace: below what comes before a parameter.
+/// Whether a value is in the part of a list that is separate for each namespace: below the text before a parameter.
 fn is_of_a_namespace<'a>(texts: impl IntoIterator<Item = &'a Text>, value: &str) -> bool {
     texts.into_iter().any(|text| {
         let text = text.0.replace("$$", "\u{0}");
@@ -167,7 +167,7 @@ fn is_of_a_namespace<'a>(texts: impl IntoIterator<Item = &'a Text>, value: &str)
     })
 }
 
-/// Values that a list does not have, once each.
+/// Values that are not in a list, without duplicates.
 fn missing<'a>(found: impl Iterator<Item = &'a str>, allowed: &[String]) -> Vec<&'a str> {
     let mut missing: Vec<_> = found.filter(|one| !allowed.iter().any(|other| other == one || other == "*")).collect();
     missing.sort_unstable();

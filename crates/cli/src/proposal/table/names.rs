@@ -29,11 +29,11 @@ pub(super) fn registries(subject: &Subject<'_>) -> Found {
     let mut changes: Vec<Change> = Vec::new();
     for name in found.filter(|name| !name.is_empty() && !image::is_from(name, &allowed)) {
         if !image::is_valid(name) {
-            return Err("an image ID, or a text that is not the name of an image, is from no registry".to_owned());
+            return Err("an image ID or an invalid image name has no registry".to_owned());
         }
         let registry = registry(&image::completed(name));
         if is_of_a_namespace(list, &registry) {
-            return Err(format!("in {registry}, each namespace has a path of its own"));
+            return Err(format!("in {registry}, each namespace has a separate path"));
         }
         let allows = match registry.as_str() {
             "docker.io/library" => "Any pod may run any official image of Docker Hub.".to_owned(),
@@ -47,7 +47,7 @@ pub(super) fn registries(subject: &Subject<'_>) -> Found {
     Ok(changes)
 }
 
-/// The host of a completed name; of a shared registry with the first part of the path.
+/// The host of a completed name; for a shared registry, with the first part of the path.
 fn registry(completed: &str) -> String {
     let (host, path) = completed.split_once('/').unwrap_or((completed, ""));
     let host = host.to_owned();
@@ -58,7 +58,7 @@ fn registry(completed: &str) -> String {
     format!("{host}/{first}")
 }
 
-/// Names that a list does not have, as changes that add them.
+/// Names that are not in a list, as changes that add them.
 fn listed<'a>(
     subject: &Subject<'_>,
     path: &'static str,
@@ -76,7 +76,7 @@ pub(super) fn runtime_classes(subject: &Subject<'_>) -> Found {
     let found = subject.spec()["runtimeClassName"].as_str().unwrap_or_default();
     let list = subject.settings.scheduling.runtime_classes.as_deref();
     listed(subject, "scheduling.runtimeClasses", list, [found].into_iter(), |class| match class {
-        "" => "Any pod may run without a runtime class, as the node runs containers by default.".to_owned(),
+        "" => "Any pod may run without a runtime class, with the default runtime of the node.".to_owned(),
         class => format!("Any pod may run with the runtime class {class}."),
     })
 }
@@ -85,12 +85,12 @@ pub(super) fn runtime_classes(subject: &Subject<'_>) -> Found {
 pub(super) fn priority_classes(subject: &Subject<'_>) -> Found {
     let found = subject.spec()["priorityClassName"].as_str().unwrap_or_default();
     if found.starts_with("system-") {
-        return Err(format!("pods of the class {found} remove those of all tenants when nodes are full"));
+        return Err(format!("pods of the class {found} evict pods of all tenants when nodes are full"));
     }
     let list = subject.settings.scheduling.priority_classes.as_deref();
     listed(subject, "scheduling.priorityClasses", list, [found].into_iter(), |class| match class {
         "" => "Any pod may have no priority class.".to_owned(),
-        class => format!("Any pod may have the priority class {class}, and so remove pods of a lower one."),
+        class => format!("Any pod may have the priority class {class}, and evict pods of lower classes."),
     })
 }
 
@@ -121,22 +121,22 @@ pub(super) fn audiences(subject: &Subject<'_>) -> Found {
     let tokens = sources.map(|source| &source["serviceAccountToken"]).filter(|token| token.is_object());
     let found: Vec<_> = tokens.filter_map(|token| token["audience"].as_str()).filter(|one| !one.is_empty()).collect();
     listed(subject, "identity.serviceAccountTokens.audiences", Some(&rules.audiences), found.into_iter(), |audience| {
-        format!("Any pod may ask for a token of its service account for the audience {audience}.")
+        format!("Any pod may request a token of its service account for the audience {audience}.")
     })
 }
 
 /// `host.aliases`
 pub(super) fn aliases(subject: &Subject<'_>) -> Found {
     switch(subject.settings.host.aliases.as_ref(), || {
-        let allows = "Any pod may give names other addresses in its own containers, whatever DNS says.";
+        let allows = "Any pod may override DNS names in its own containers.";
         Change::set("host.aliases", true, allows)
     })
 }
 
-/// A switch that is off, turned on.
+/// A switch that is turned on.
 pub(super) fn switch(flag: Option<&Flag>, on: impl FnOnce() -> Change) -> Found {
     match flag {
-        Some(Flag::Parameter(name)) => Err(format!("the parameter {name} of the namespace decides")),
+        Some(Flag::Parameter(name)) => Err(format!("the value comes from the parameter {name} of the namespace")),
         Some(Flag::Constant(false)) => Ok(vec![on()]),
         _ => Ok(vec![]),
     }
@@ -150,7 +150,7 @@ pub(super) fn tolerations(subject: &Subject<'_>) -> Found {
         let part = |field: &str| found[field].as_str().filter(|text| !text.is_empty());
         let (key, effect) = (part("key"), part("effect"));
         let Some(key) = key else {
-            return Err("the pod tolerates every taint, also of nodes that are for others".to_owned());
+            return Err("the pod tolerates every taint, including those of nodes for other tenants".to_owned());
         };
         let exists = part("operator") == Some("Exists");
         let value = part("value").unwrap_or_default();
@@ -171,7 +171,7 @@ pub(super) fn tolerations(subject: &Subject<'_>) -> Found {
             continue;
         }
         if key.starts_with("node-role.kubernetes.io/") || key.starts_with("node.kubernetes.io/") {
-            return Err(format!("the taint {key} keeps the pods of tenants from nodes of the cluster itself"));
+            return Err(format!("the taint {key} keeps pods of tenants away from system nodes"));
         }
         let mut toleration = Map::from_iter([("key".to_owned(), Json::from(text(key)?))]);
         toleration.insert("operator".to_owned(), if exists { "Exists" } else { "Equal" }.into());
@@ -189,7 +189,7 @@ pub(super) fn tolerations(subject: &Subject<'_>) -> Found {
             }
         );
         let change = Change::add("scheduling.tolerations", json!(toleration), allows);
-        let change = change.but("If these nodes are for one tenant, the pods of all could run there.");
+        let change = change.but("If these nodes are reserved for one tenant, pods of all tenants could run there.");
         if !changes.contains(&change) {
             changes.push(change);
         }

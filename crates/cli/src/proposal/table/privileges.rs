@@ -16,7 +16,7 @@ pub(super) fn capabilities(subject: &Subject<'_>) -> Found {
     let mut changes = Vec::new();
     for name in missing(added.filter_map(Json::as_str), &allowed) {
         if !baseline.allowed_add.contains(&Text::from(name)) {
-            return Err(format!("the capability {name} is none that the Pod Security Standards allow"));
+            return Err(format!("the Pod Security Standards do not allow the capability {name}"));
         }
         let allows = format!("Any container may add the capability {name}.");
         changes.push(for_all(
@@ -82,16 +82,16 @@ pub(super) fn se_linux(subject: &Subject<'_>) -> Found {
         let found = subject.contexts().filter_map(|context| context["seLinuxOptions"][part].as_str());
         for value in missing(found.filter(|value| !value.is_empty()), &list.resolve(subject.values)) {
             if part == "type" && !value.starts_with("container_") {
-                return Err(format!("the SELinux type {value} is none of those that confine containers"));
+                return Err(format!("the SELinux type {value} does not confine containers"));
             }
             if differs(list) {
-                return Err(format!("each namespace has an SELinux {part} of its own"));
+                return Err(format!("each namespace has a separate SELinux {part}"));
             }
             let allows = format!("Any container may run with the SELinux {part} {value}.");
             let change = Change::add(path, text(value)?, allows);
             changes.push(match part {
                 "level" => change.but("Pods with the same level can use each other's files."),
-                _ => change.but("The policy of the nodes decides which rights it has."),
+                _ => change.but("Its permissions depend on the SELinux policy of the nodes."),
             });
         }
     }
@@ -110,7 +110,7 @@ pub(super) fn proc_mount(subject: &Subject<'_>) -> Found {
     })
 }
 
-/// Beginnings of sysctls that each pod has for itself.
+/// Prefixes of sysctls that are separate for each pod.
 const OF_A_POD: [&str; 5] = ["kernel.shm", "kernel.msg", "kernel.sem", "fs.mqueue.", "net."];
 
 /// `privileges.sysctls.allowed`
@@ -130,11 +130,11 @@ pub(super) fn sysctls(subject: &Subject<'_>) -> Found {
             continue;
         }
         if !OF_A_POD.iter().any(|head| name.replace('/', ".").starts_with(head)) {
-            return Err(format!("the sysctl {name} would change the node"));
+            return Err(format!("the sysctl {name} would affect the node"));
         }
         let allows = format!("Any pod may set the sysctl {name}.");
         let change = Change::add("privileges.sysctls.allowed", text(name)?, allows);
-        changes.push(change.but("A kubelet sets it only if its --allowed-unsafe-sysctls has it."));
+        changes.push(change.but("A kubelet sets it only if it is listed in --allowed-unsafe-sysctls."));
     }
     Ok(changes)
 }
@@ -142,7 +142,7 @@ pub(super) fn sysctls(subject: &Subject<'_>) -> Found {
 /// `privileges.shareProcessNamespace`
 pub(super) fn share_process_namespace(subject: &Subject<'_>) -> Found {
     switch(subject.settings.privileges.share_process_namespace.as_ref(), || {
-        let allows = "The containers of any pod may share their processes, and so read each other's files and secrets.";
+        let allows = "The containers of any pod may share their processes, and read each other's files and secrets.";
         Change::set("privileges.shareProcessNamespace", true, allows)
     })
 }

@@ -1,4 +1,4 @@
-//! Volumes, paths of the node, drivers.
+//! Volumes, paths of the node, and drivers.
 
 use std::path::Path;
 
@@ -8,7 +8,8 @@ use serde_json::{Value as Json, json};
 
 use super::{Change, Found, Subject, for_all, is_of_a_namespace, items, missing, text};
 
-/// Paths that are the node's own: with one of them, or one below, a pod can take the node over or read what is the kubelet's.
+/// Paths that belong to the node: with one of them, or one below, a pod can take over the node or read data of the
+/// kubelet.
 const OF_THE_NODE: [&str; 32] = [
     "/boot",
     "/dev",
@@ -43,15 +44,15 @@ const OF_THE_NODE: [&str; 32] = [
     "/var/log",
     "/var/spool",
 ];
-/// Directories from which the node runs programs, or configures them. A pod that writes below one takes the node over.
+/// Directories with programs or configuration of the node. A pod that can write below one of them takes over the node.
 const READ_BY_THE_NODE: [&str; 7] = ["/bin", "/etc", "/lib", "/lib64", "/run", "/sbin", "/usr"];
-/// Directories of which nothing as a whole is for pods.
+/// Directories that are never allowed as a whole.
 const ROOTS: [&str; 15] = [
     "/", "/bin", "/etc", "/home", "/lib", "/lib64", "/opt", "/run", "/sbin", "/srv", "/tmp", "/usr", "/var",
     "/var/lib", "/var/run",
 ];
 
-/// How the API server names the volume with the token of a pod, which no template has.
+/// The prefix of the volume with the token of a pod, which the API server adds. No template has it.
 const TOKEN: &str = "\"kube-api-access-";
 
 fn is_of_the_node(path: &str, is_written: bool) -> bool {
@@ -78,20 +79,20 @@ pub(super) fn kinds(subject: &Subject<'_>) -> Found {
             Change::add("volumes.allowed", text(kind)?, format!("Any pod may mount a volume of the kind {kind}."));
         changes.push(match kind {
             "hostPath" if volumes.host_paths.is_none() => {
-                return Err("the profile lists no paths of the node, so that all of them would be allowed".to_owned());
+                return Err("the profile lists no paths of the node, so all paths would be allowed".to_owned());
             }
-            "hostPath" => Change { allows: "Any pod may mount the paths of the node that spec.volumes.hostPaths lists.".to_owned(), ..change },
+            "hostPath" => Change { allows: "Any pod may mount the paths of the node in spec.volumes.hostPaths.".to_owned(), ..change },
             "gitRepo" => return Err("a gitRepo volume runs git on the node".to_owned()),
             "csi" if volumes.csi_drivers.is_none() => {
-                change.but("spec.volumes.csiDrivers is absent, so that pods may use any CSI driver of the cluster.")
+                change.but("spec.volumes.csiDrivers is omitted, so pods may use any CSI driver of the cluster.")
             }
             "flexVolume" if volumes.flex_volumes.is_none() => {
-                change.but("spec.volumes.flexVolumes is absent, so that pods may use any such driver of the node.")
+                change.but("spec.volumes.flexVolumes is omitted, so pods may use any such driver of the node.")
             }
-            "nfs" => change.but("A pod names the server and the path: any share that the nodes can reach and that does not ask who they are."),
+            "nfs" => change.but("A pod sets the server and the path: it can use any share that the nodes can reach without authentication."),
             "configMap" | "csi" | "downwardAPI" | "emptyDir" | "ephemeral" | "flexVolume" | "image" | "persistentVolumeClaim"
             | "projected" | "secret" => change,
-            _ => change.but("A pod names the storage itself: any that the nodes can reach."),
+            _ => change.but("A pod sets the address of the storage: it can use any storage that the nodes can reach."),
         });
         if kind == "hostPath" {
             changes.extend(host_paths(subject)?);
@@ -108,28 +109,31 @@ pub(super) fn host_paths(subject: &Subject<'_>) -> Found {
         let Some(found) = volume["hostPath"]["path"].as_str() else { continue };
         let path = found.trim_end_matches('/');
         if !found.starts_with('/') || path.split('/').any(|part| part == ".." || part == ".") || path.contains("//") {
-            return Err(format!("{found} is no plain path"));
+            return Err(format!("{found} is not an absolute path without . and .."));
         }
         match covered(paths, subject, path) {
             Some(Cover::ReadOnly) if is_written(subject, volume) => {
-                return Err(format!("{found} is for reading, and the pod does not mount it with readOnly: true"));
+                return Err(format!(
+                    "{found} is read-only in the profile, and the pod does not mount it with readOnly: true"
+                ));
             }
             Some(Cover::ReadOnly | Cover::Writable) => continue,
             None => {}
         }
         let is_written = is_written(subject, volume);
         if is_of_the_node(path, is_written) {
-            return Err(format!("{found} would open the node"));
+            return Err(format!("{found} would give control of the node"));
         }
         if is_of_a_namespace(paths.iter().map(|one| &one.path_prefix), path) {
-            return Err(format!("{found} lies where each namespace has a path of its own"));
+            return Err(format!("{found} is below a path that is separate for each namespace"));
         }
         let change = if is_written {
-            let allows = format!("Any pod may mount {path} of its node and all below it, and write there.");
-            Change::add("volumes.hostPaths", json!({"pathPrefix": text(path)?}), allows)
-                .but("Not every container mounts it with readOnly: true. A pod that writes there can change files that others read.")
+            let allows = format!("Any pod may mount {path} of its node and everything below it, and write there.");
+            Change::add("volumes.hostPaths", json!({"pathPrefix": text(path)?}), allows).but(
+                "Not every container mounts it with readOnly: true. A pod can change files there that other pods read.",
+            )
         } else {
-            let allows = format!("Any pod may mount {path} of its node and all below it, for reading.");
+            let allows = format!("Any pod may mount {path} of its node and everything below it, read-only.");
             Change::add("volumes.hostPaths", json!({"pathPrefix": text(path)?, "readOnly": true}), allows)
         };
         if !changes.contains(&change) {
@@ -145,7 +149,7 @@ enum Cover {
     ReadOnly,
 }
 
-/// How the profile covers a path in the namespace. A writable prefix wins.
+/// How the profile covers a path in the namespace. A writable prefix takes precedence.
 fn covered(paths: &[HostPath], subject: &Subject<'_>, path: &str) -> Option<Cover> {
     let covers = |one: &&HostPath| {
         let prefix = one.path_prefix.resolve(subject.values);
@@ -159,7 +163,7 @@ fn covered(paths: &[HostPath], subject: &Subject<'_>, path: &str) -> Option<Cove
     }
 }
 
-/// Whether a container can write to a volume, or the kubelet makes what is not there.
+/// Whether a container can write to a volume, or the kubelet creates a missing path.
 fn is_written(subject: &Subject<'_>, volume: &Json) -> bool {
     let mut mounts = subject.containers().flat_map(|one| items(&one["volumeMounts"]));
     mounts.any(|mount| mount["name"] == volume["name"] && mount["readOnly"] != true)
@@ -187,7 +191,7 @@ fn drivers<'a>(
 ) -> Found {
     let Some(list) = list else { return Ok(vec![]) };
     let change = |driver: &str| {
-        let allows = format!("Any pod may use the {what} {driver}, with whatever attributes the driver takes.");
+        let allows = format!("Any pod may use the {what} {driver}, with any attributes.");
         Ok(for_all(Change::add(path, text(driver)?, allows), list))
     };
     missing(found, &list.resolve(subject.values)).into_iter().map(change).collect()
@@ -201,7 +205,7 @@ pub(super) fn propagation(subject: &Subject<'_>) -> Found {
     let mut changes = Vec::new();
     for one in missing(found, &list.resolve(subject.values)) {
         if one == "Bidirectional" {
-            return Err("with Bidirectional, what a container mounts is mounted on the node".to_owned());
+            return Err("with Bidirectional, mounts of a container appear on the node".to_owned());
         }
         let allows = format!("Any container may mount volumes with mountPropagation {one}.");
         changes.push(for_all(Change::add("volumes.mountPropagation", text(one)?, allows), list));

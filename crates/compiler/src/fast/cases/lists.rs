@@ -15,8 +15,8 @@ use crate::{
     tree::{call, ident, literal, looping, node, variable},
 };
 
-/// The longest list that the fast path loops over, and the longest within two other loops. The full expressions judge
-/// longer lists, which the pods of most tenants do not have.
+/// The longest list that the fast path loops over, and the longest within two other loops. The full expressions
+/// evaluate longer lists, which the pods of most tenants do not have.
 const LONGEST: u64 = 32;
 const LONGEST_INNERMOST: u64 = 16;
 
@@ -116,8 +116,8 @@ impl Cases<'_> {
         }
     }
 
-    /// A test of the value that a macro makes of an element: `names` are bound to its index and the element, the last of
-    /// `rest` is the value, and those before it are conditions.
+    /// A test of the value that a macro makes of an element: `names` are bound to its index and the element, the last
+    /// of `rest` is the value, and those before it are conditions.
     fn mapped(
         &self,
         names: &[Node],
@@ -137,8 +137,8 @@ impl Cases<'_> {
         self.conditional(&conditions.iter().collect::<Vec<_>>(), &scope, every, then)
     }
 
-    /// A test of an element that a macro leaves out unless conditions hold: it is left out, or (for one that must do: and not)
-    /// `then` holds. Where a condition may fail, it is evaluated for each element, whatever `then` is.
+    /// A test of an element that a macro leaves out unless conditions hold: it is left out, or (for one that must do:
+    /// and not) `then` holds. Where a condition may fail, it is evaluated for each element, whatever `then` is.
     fn conditional(&self, conditions: &[&Node], scope: &Scope, every: bool, then: Test) -> Test {
         let hold = |wanted: bool| conditions.iter().map(move |condition| self.holds(condition, wanted, scope));
         if !every {
@@ -155,7 +155,8 @@ impl Cases<'_> {
         Test::Any(hold(false).chain([then]).collect())
     }
 
-    /// The list of the summed lists, if each of them is a field that is there or optional, so that the test of the elements is written once.
+    /// The list of the summed lists, if each of them is a field that is there or optional, so that the test of the
+    /// elements is written once.
     fn lists(&self, sum: &Node, scope: &Scope) -> Option<Node> {
         let mut terms = Vec::new();
         summands(sum, &mut terms);

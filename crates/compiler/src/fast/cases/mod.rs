@@ -2,7 +2,7 @@
 //! question that only a request can answer a case.
 //!
 //! `c.?a.?b.orValue('') != ''` has three cases: `a` is absent, `b` is, or neither. In the first two the value is known;
-//! the third reads `c.a.b`, which is surely there. So a test never makes an optional value, and never fails.
+//! the third reads `c.a.b`, which is certainly there. So a test never makes an optional value, and never fails.
 //!
 //! Where it cannot exclude a failure, or does not understand a part, the test is [`Test::Const`]`(false)`: stricter
 //! than the expression, and never weaker. Because a test may be stricter, the opposite of a test proves nothing: a
@@ -86,7 +86,8 @@ pub(super) struct Cases<'a> {
     spec: Node,
     /// The paths that are there in every request.
     present: Vec<Node>,
-    /// Paths that the fast path does not read: few requests have them. Where they matter, the full expressions judge.
+    /// Paths that the fast path does not read: few requests have them. Where they matter, the full expressions
+    /// evaluate.
     ignored: Vec<Node>,
     /// Whether there are parameters to read. All that an expression reads of them is assumed to be there.
     pub parameters: bool,
@@ -102,8 +103,8 @@ pub(super) struct Cases<'a> {
     level: Cell<usize>,
     /// Whether a part of an expression is not understood.
     pub gave_up: Cell<bool>,
-    /// Whether parts of an expression may fail, as those that users write. The checks of the catalogue never fail, which
-    /// tests show; then a part without which the answer is known need not be looked at.
+    /// Whether parts of an expression may fail, as those that users write. The checks of the catalogue never fail,
+    /// which tests show; then a part without which the answer is known need not be looked at.
     may_fail: bool,
 }
 

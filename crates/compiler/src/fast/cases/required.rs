@@ -9,8 +9,8 @@ use palisade_cel::ast::{Expr, Literal, Node};
 use super::{Cases, PARAMETERS};
 use crate::tree::{ident, select};
 
-/// Lists of a pod's spec by their paths, and the fields that each element has. `containers` stands for each list of
-/// [`CONTAINERS`]; a path through a list goes on with the fields of its elements.
+/// Lists of a pod's spec by their paths, and the fields that each element has. `containers` means each list of
+/// [`CONTAINERS`]; a path through a list continues with the fields of its elements.
 const REQUIRED: [(&str, &[&str]); 10] = [
     ("containers", &["name"]),
     ("containers.env", &["name"]),
@@ -50,7 +50,7 @@ impl Cases<'_> {
         }
     }
 
-    /// What the loop around ranges over whose element has this name.
+    /// The range of the enclosing loop whose element has this name.
     pub(super) fn range_of(&self, item: &str) -> Option<Node> {
         self.items.borrow().iter().rev().find(|(of, _)| &**of == item).map(|(_, range)| range.clone())
     }

@@ -1,5 +1,5 @@
-//! Brings a test into a form that is cheap to evaluate and never weaker: each thing is asked for once, loops over one list
-//! are one loop, what is the same for all elements is asked before the loop.
+//! Brings a test into a form that is cheap to evaluate and never weaker: each thing is asked for once, loops over one
+//! list are one loop, what is the same for all elements is asked before the loop.
 
 use std::rc::Rc;
 
@@ -69,7 +69,7 @@ fn only(args: &[Node]) -> Option<&Node> {
     }
 }
 
-/// What the facts say of an atom.
+/// The value of an atom, if the facts determine it.
 fn known(node: &Node, facts: &Facts) -> Option<bool> {
     let limit = at_most(node);
     facts.iter().find_map(|(fact, value)| match (limit, at_most(fact)) {
@@ -212,7 +212,7 @@ fn connect(tests: Vec<Test>, and: bool, facts: &mut Facts) -> Test {
     }
 }
 
-/// What must be asked first: whether a field is there; then how long it is, before anything searches it.
+/// The rank of an atom in the order of evaluation: first the presence of fields, then their sizes, then all others.
 fn rank(atom: &Node) -> u8 {
     match &atom.expr {
         Expr::Call { function, .. } if &**function == "has" => 0,
@@ -326,7 +326,7 @@ fn within(test: &Test, and: bool) -> &[Test] {
     }
 }
 
-/// What a test asks the presence of before anything else.
+/// The presence tests that a test starts with.
 fn guards_of(test: &Test, and: bool) -> Vec<&Node> {
     match test {
         Test::If(parts) => vec![&parts.0],

@@ -1,4 +1,4 @@
-//! Whatever is simplified holds only where the test held that it was made of.
+//! A simplified test holds only where the original test holds.
 
 use palisade_cel::{ast::Node, format::print};
 use proptest::{
@@ -16,7 +16,7 @@ use crate::tree::{call, ident, literal, select};
 /// The elements of the only list that is looped over; there may be fewer.
 const ELEMENTS: [&str; 2] = ["first", "second"];
 
-/// What a request has.
+/// The properties of a request.
 #[derive(Debug)]
 struct Request {
     atoms: Vec<(Node, bool)>,
@@ -29,7 +29,7 @@ fn text(node: &Node) -> String {
 }
 
 impl Request {
-    /// The value of an atom. That of one that nobody has drawn depends on its text alone.
+    /// The value of an atom. If the atom was not drawn, the value depends on its text alone.
     fn atom(&self, node: &Node) -> bool {
         if let Some(drawn) = self.drawn(node) {
             return drawn;
@@ -180,7 +180,7 @@ fn simplified_condition_is_never_weaker() {
         held += usize::from(request.holds(&test));
         lost += usize::from(request.holds(&test) && !request.holds(&simplified(test.clone())));
     }
-    assert!(held > 100 && lost < held / 10, "{held} held, {lost} of them not any more");
+    assert!(held > 100 && lost < held / 10, "{held} held, {lost} of them no longer hold");
 }
 
 #[test]
@@ -215,7 +215,7 @@ fn an_optional_element_is_no_constant() {
     assert_eq!(text(&simplified(Test::Is(root, true)).node()), "t in [?a.?x]");
 }
 
-/// What stands behind a test of presence stays behind it.
+/// A read after a presence test stays after it.
 #[test]
 fn simplification_keeps_reads_behind_their_presence_test() {
     let path = select(ident("a"), "x");

@@ -40,7 +40,21 @@ use cases::{Case, Random};
 use versions::{Ask, Said, Version};
 
 /// Words of messages that were changed on purpose: how they were, and how they are.
-const INTENDED: &[(&str, &str)] = &[("no whole number", "not a whole number")];
+const INTENDED: &[(&str, &str)] = &[
+    ("no whole number", "not a whole number"),
+    (", which is not a whole number", ", must be an integer"),
+    (", neither true nor false", ", must be true or false"),
+    ("must not contain; allowed is ", "must not contain; must be "),
+    ("without a slash at its end", "without a trailing slash"),
+    ("a registry, or a path in one:", "a registry, or a path in a registry:"),
+    (
+        "letters, digits, and in between also dots, hyphens and underscores",
+        "letters and digits, with dots, hyphens and underscores between them",
+    ),
+    (" are judged", " are allowed"),
+    ("; only who has the verb ", "; this requires the verb "),
+    (" may: ask an admin to do it or to grant that", ": ask an administrator to change it or to grant the verb"),
+];
 
 /// How many profiles the other version renders at once.
 const BATCH: usize = 5;

@@ -42,7 +42,7 @@ impl fmt::Display for Standard {
 const LEVELS: [(Level, &str); 3] =
     [(Level::Privileged, "privileged"), (Level::Baseline, "baseline"), (Level::Restricted, "restricted")];
 
-/// What is asked of the pods of a namespace.
+/// The standards that a namespace demands of its pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Wanted {
     pub enforce: Standard,
@@ -51,7 +51,7 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    /// The demands of an object's labels, and the mistakes in them (`PolicyToEvaluate`, with the defaults of a server
+    /// The demands of an object's labels, and the errors in them (`PolicyToEvaluate`, with the defaults of a server
     /// without a configuration of its own).
     pub fn of(object: &Json) -> (Self, Vec<FieldError>) {
         let labels = &object["metadata"]["labels"];
@@ -106,7 +106,7 @@ impl Default for Wanted {
     }
 }
 
-/// The mistakes are told in this order.
+/// The errors are told in this order.
 fn order(field: &str) -> usize {
     let modes = ["enforce]", "enforce-version]", "audit]", "audit-version]", "warn]", "warn-version]"];
     modes.iter().position(|mode| field.ends_with(&format!("{PREFIX}{mode}"))).unwrap_or(modes.len())

@@ -1,8 +1,8 @@
 //! `PodSecurity`: the Pod Security Standards, by the labels of namespaces (`plugin/pkg/admission/security/podsecurity`
-//! and `k8s.io/pod-security-admission/admission`). The server is assumed to have no configuration of its own: nobody is
-//! exempt, and a namespace without labels demands nothing.
+//! and `k8s.io/pod-security-admission/admission`). The server is assumed to have no configuration file: there are no
+//! exemptions, and a namespace without labels demands nothing.
 //!
-//! This module decides when pods are judged, and what follows from the verdict. The verdict itself comes from a
+//! This module decides when pods are evaluated, and what follows from the verdict. The verdict itself comes from a
 //! [judge](crate::admission::PodSecurity) that the caller plugs in; without one there is none.
 
 mod labels;
@@ -49,7 +49,7 @@ pub(super) fn validate(attributes: &Attributes<'_>, object: Option<&Json>, said:
     }
 }
 
-/// Whether an update of a pod is one that the plugin judges: another image, or another number of containers.
+/// Whether an update of a pod is one that the plugin evaluates: another image, or another number of containers.
 fn is_significant(new: &Json, old: &Json) -> bool {
     let (new, old) = (&new["spec"], &old["spec"]);
     let list = |spec: &Json, key: &str| items(&spec[key]).map(|one| one["image"].clone()).collect::<Vec<_>>();
@@ -75,7 +75,7 @@ fn template<'a>((group, resource): (&str, &str), object: &'a Json) -> Option<&'a
     object.pointer(place).filter(|template| template.is_object())
 }
 
-/// Judges a pod, or, of a template, only warns.
+/// Evaluates a pod, or, of a template, only warns.
 fn pod(attributes: &Attributes<'_>, pod: &Json, enforce: bool, said: &mut Remarks) -> Result<(), Refused> {
     let namespace = attributes.cluster.namespace(attributes.namespace());
     let (wanted, mistakes) = namespace.map(Wanted::of).unwrap_or_default();
@@ -113,7 +113,7 @@ fn detail(violations: &[Violation]) -> String {
     violations.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// What a pod violates; nothing if it complies.
+/// The violations of a pod; none if it complies.
 fn judge(attributes: &Attributes<'_>, standard: Standard, pod: &Json) -> Result<Option<Vec<Violation>>, Refused> {
     if standard.level == Level::Privileged {
         return Ok(None);
@@ -122,7 +122,7 @@ fn judge(attributes: &Attributes<'_>, standard: Standard, pod: &Json) -> Result<
         Refused::NoVerdict(format!("admission plugin PodSecurity, {standard}: {why}"))
     });
     let Some(judge) = cluster.pod_security() else {
-        return Err(unjudged("nobody here judges pods by the Pod Security Standards".to_owned()));
+        return Err(unjudged("no evaluator of the Pod Security Standards is available".to_owned()));
     };
     let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": pod["metadata"], "spec": pod["spec"]});
     let violations = judge.violations(standard.level, standard.version(cluster.minor()), &pod).map_err(unjudged)?;

@@ -134,7 +134,7 @@ impl<'a> Quota<'a> {
     }
 }
 
-/// What is asked for beyond what was; never less than nothing.
+/// The increase of each amount; zero if the amount decreases.
 fn increase(now: &Amounts, before: &Amounts) -> Amounts {
     let more = |(name, amount): (&String, &Quantity)| {
         let more =
@@ -163,7 +163,7 @@ fn text(value: &Json) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// What a quota restricts itself to.
+/// A scope, which restricts the objects of a quota.
 struct Scope {
     name: String,
     operator: String,

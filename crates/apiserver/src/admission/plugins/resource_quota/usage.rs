@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{admission::Operation, objects::Gate};
 
-/// What is ignored (`pkg/quota/v1/install/registry.go`).
+/// The resources that quotas ignore (`pkg/quota/v1/install/registry.go`).
 const IGNORED: &[(&str, &[&str])] = &[
     ("", &["bindings", "componentstatuses", "events"]),
     ("events.k8s.io", &["events"]),
@@ -133,7 +133,7 @@ impl Counted {
         (!texts.is_empty()).then(|| format!("must specify {}", texts.join("; ")))
     }
 
-    /// What the object counts for (`Usage`).
+    /// The usage that an object adds (`Usage`).
     pub fn usage(&self, object: &Json) -> Amounts {
         let one = |name: &str| (name.to_owned(), Quantity::count(1));
         match self {

@@ -186,7 +186,7 @@ fn by_name<'a>(container: &Node<'a>, list: &str, path: &str) -> BTreeMap<&'a str
     container.list(list).map(|one| (one.text("name"), one.text(path))).collect()
 }
 
-/// `ValidateVolumeMounts`. Some mistakes are reported at the list, without an index.
+/// `ValidateVolumeMounts`. Some errors are reported at the list, without an index.
 fn mounts(checking: &mut Checking<'_>, container: &Node<'_>, pod: &Pod<'_>) {
     let devices = by_name(container, "volumeDevices", "devicePath");
     let mut paths = BTreeSet::new();

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::validation::{Checking, names};
 
-/// What the downward API has for variables.
+/// The fields that the downward API provides for variables.
 const FIELDS: &[&str] = &[
     "metadata.name",
     "metadata.namespace",
@@ -21,7 +21,8 @@ const FIELDS: &[&str] = &[
     "status.podIP",
     "status.podIPs",
 ];
-/// What can be named at all; some of it nowhere (`ConvertDownwardAPIFieldLabel`).
+/// All fields that the API server recognizes, including those that no reference may use
+/// (`ConvertDownwardAPIFieldLabel`).
 const KNOWN: &[&str] = &[
     "metadata.annotations",
     "metadata.labels",
@@ -191,7 +192,7 @@ fn key_of_file(checking: &mut Checking<'_>, of: &Node<'_>) {
     }
 }
 
-/// Maps of variables. What is wrong with their number is reported at the list.
+/// Maps of variables. The error in their number is reported at the list.
 pub(super) fn maps(checking: &mut Checking<'_>, container: &Node<'_>) {
     for source in container.list("envFrom") {
         let prefix = source.text("prefix");

@@ -8,11 +8,11 @@ use super::{
 };
 use crate::validation::{Checking, names, quote};
 
-/// What the downward API has for files.
+/// The fields that the downward API provides for files.
 const FIELDS: &[&str] =
     &["metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid"];
 
-/// A volume of the downward API. Mistakes in files are reported without the index of the file.
+/// A volume of the downward API. Errors in files are reported without the index of the file.
 pub(super) fn downward(checking: &mut Checking<'_>, of: &Node<'_>, _: &Pod<'_>) {
     paths::mode(checking, of, "defaultMode");
     for file in of.list("items") {

@@ -188,7 +188,7 @@ fn largest(to: &mut Amounts, of: &Amounts) {
     }
 }
 
-/// What all containers ask for together (`AggregateContainerRequests`).
+/// The total amounts of all containers: `side` is `requests` or `limits` (`AggregateContainerRequests`).
 fn total(pod: &Pod<'_>, side: &str) -> Amounts {
     let of = |container: &Node<'_>| -> Amounts {
         let resources = container.get("resources");

@@ -20,7 +20,7 @@ use super::{
 };
 use crate::validation::{Checking, FieldError, IMMUTABLE, NOT_SHOWN, list, meta, quote, shown, text};
 
-/// What is compared.
+/// The objects that are compared.
 #[derive(Clone, Copy)]
 struct Change<'a> {
     same: Same<'a>,
@@ -103,6 +103,8 @@ pub(super) fn check(
         }
     };
     match sent.subresource {
+        // `create` validates these.
+        "" if (r.group.as_str(), r.plural.as_str()) == ("apiextensions.k8s.io", "customresourcedefinitions") => {}
         "" => main(checking, sent, change, changed, create),
         "status" => status::check(checking, sent, change),
         "ephemeralcontainers" => {

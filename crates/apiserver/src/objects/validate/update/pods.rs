@@ -14,7 +14,7 @@ use crate::validation::{Checking, FieldError, list, part, text};
 const MIRROR: &str = "kubernetes.io/config.mirror";
 const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
 
-/// What may change in a pod's specification, in the words of the API server.
+/// The fields of a pod's specification that may change, in the words of the API server.
 const UPDATABLE: &str = "`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,\
                          `spec.tolerations` (only additions to existing tolerations),\
                          `spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";

@@ -9,13 +9,27 @@ use crate::validation::{Checking, FieldError, list, part, text};
 /// `ValidateServiceUpdate`
 pub(super) fn update(checking: &mut Checking<'_>, change: Change<'_>) {
     let (new, old) = (&change.new["spec"], &change.old["spec"]);
-    if change.changed(&["spec", "type"]) {
-        // What was allocated is then released or allocated anew.
-        return unknown(checking, "services", "spec.type");
+    if new["type"] != "ExternalName" && old["type"] != "ExternalName" {
+        allocated(checking, change);
     }
-    if new["type"] == "ExternalName" {
-        return;
+    if new["type"] == "LoadBalancer" {
+        if old["type"] == "LoadBalancer" && change.changed(&["spec", "loadBalancerClass"]) {
+            let (field, value) = ("spec.loadBalancerClass", &new["loadBalancerClass"]);
+            checking.errors.push(invalid(checking.minor, field, value, Shows::Value, "may not change once set"));
+        }
+        let local = |spec: &Value| spec["type"] == "LoadBalancer" && spec["externalTrafficPolicy"] == "Local";
+        if local(new) && local(old) && change.changed(&["spec", "healthCheckNodePort"]) {
+            checking.errors.push(FieldError::forbidden("spec.healthCheckNodePort", "field is immutable"));
+        }
+    } else if part(new, "loadBalancerClass").is_some() {
+        let text = "may only be used when `type` is 'LoadBalancer'";
+        checking.errors.push(FieldError::forbidden("spec.loadBalancerClass", text));
     }
+}
+
+/// Checks that values that were allocated for a service do not change.
+fn allocated(checking: &mut Checking<'_>, change: Change<'_>) {
+    let (new, old) = (&change.new["spec"], &change.old["spec"]);
     let headless = |spec: &Value| text(spec, "clusterIP") == "None";
     for key in ["clusterIPs", "ipFamilies"] {
         if headless(new) || headless(old) {
@@ -32,19 +46,6 @@ pub(super) fn update(checking: &mut Checking<'_>, change: Change<'_>) {
     }
     if change.changed(&["spec", "ipFamilyPolicy"]) {
         unknown(checking, "services", "spec.ipFamilyPolicy");
-    }
-    if new["type"] == "LoadBalancer" {
-        if change.changed(&["spec", "loadBalancerClass"]) {
-            let (field, value) = ("spec.loadBalancerClass", &new["loadBalancerClass"]);
-            checking.errors.push(invalid(checking.minor, field, value, Shows::Value, "may not change once set"));
-        }
-        let local = |spec: &Value| spec["externalTrafficPolicy"] == "Local";
-        if local(new) && local(old) && change.changed(&["spec", "healthCheckNodePort"]) {
-            checking.errors.push(FieldError::forbidden("spec.healthCheckNodePort", "field is immutable"));
-        }
-    } else if part(new, "loadBalancerClass").is_some() {
-        let text = "may only be used when `type` is 'LoadBalancer'";
-        checking.errors.push(FieldError::forbidden("spec.loadBalancerClass", text));
     }
 }
 
