@@ -18,6 +18,7 @@ mod extension;
 mod finding;
 mod guards;
 mod item;
+mod loops;
 mod policy;
 mod presence;
 mod reads;

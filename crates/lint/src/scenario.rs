@@ -3,11 +3,16 @@
 //! Expressions are simplified by what is certain about the request, as far as that is possible without an object. The
 //! rest depends on the object; two equal rests mean the same verdict.
 
-use std::{cell::Cell, collections::BTreeMap, sync::Arc};
+use std::{
+    cell::{Cell, RefCell},
+    collections::BTreeMap,
+    sync::Arc,
+};
 
 use palisade_cel::ast::{Comprehension, Entry, Expr, FieldInit, Literal, Node, NodeId};
 
 use crate::{
+    loops,
     policy::{Policy, Role},
     reads, tree,
 };
@@ -21,6 +26,8 @@ pub(crate) enum Scenario {
     Update,
     /// The removal of a finalizer from an object that is being deleted, without other changes.
     Removal,
+    /// Any request in the namespace `kube-system`.
+    KubeSystem,
 }
 
 /// The rests of a policy's expressions.
@@ -33,13 +40,14 @@ pub(crate) struct Rest {
     pub validations: Vec<Node>,
 }
 
-/// The most nodes that variables may add to the expressions of a policy. A variable that would add more stays a
-/// variable.
+/// The most nodes that variables and unrolled loops may add to the expressions of a policy. A variable that would add
+/// more stays a variable, a loop a loop.
 const MOST: usize = 50_000;
 
 /// The rests of a policy's expressions for a request.
 pub(crate) fn rest(policy: &Policy<'_>, scenario: Scenario) -> Rest {
-    let mut assuming = Assuming { scenario, variables: BTreeMap::new(), left: Cell::new(MOST) };
+    let mut assuming =
+        Assuming { scenario, variables: BTreeMap::new(), loops: RefCell::default(), left: Cell::new(MOST) };
     let (mut conditions, mut validations) = (Some(Vec::new()), Vec::new());
     for expression in &policy.expressions {
         let reduced = assuming.reduce(&expression.ast.root);
@@ -71,6 +79,9 @@ struct Assuming {
     scenario: Scenario,
     /// The variables so far, reduced, and how many nodes each has.
     variables: BTreeMap<String, (Node, usize)>,
+    /// The names that the loops around the node bind, and the range of those that are an element of a list or a key of
+    /// a map.
+    loops: RefCell<Vec<(Arc<str>, Option<Node>)>>,
     left: Cell<usize>,
 }
 
@@ -132,17 +143,30 @@ impl Assuming {
                 Expr::Struct { name: Arc::clone(name), fields: fields.iter().map(field).collect() }
             }
             Expr::Comprehension(of) => {
+                let range = self.reduce(&of.range);
+                if let Some(unrolled) = loops::unrolled(of, &range)
+                    && let Some(left) = self.left.get().checked_sub(tree::nodes(&unrolled).len())
+                {
+                    self.left.set(left);
+                    return Parts::Decided(self.reduce(&unrolled));
+                }
+                let init = self.reduce(&of.init);
+                let outside = self.loops.borrow().len();
+                let element = of.second.is_none().then(|| range.clone());
+                let bound = [(&of.variable, element)].into_iter().chain(of.second.iter().map(|name| (name, None)));
+                self.loops.borrow_mut().extend(bound.map(|(name, range)| (Arc::clone(name), range)));
                 let reduced = Comprehension {
-                    range: self.reduce(&of.range),
-                    variable: Arc::clone(&of.variable),
-                    second: of.second.clone(),
-                    accumulator: Arc::clone(&of.accumulator),
-                    init: self.reduce(&of.init),
+                    range,
+                    init,
                     condition: self.reduce(&of.condition),
                     step: self.reduce(&of.step),
                     result: self.reduce(&of.result),
+                    variable: Arc::clone(&of.variable),
+                    second: of.second.clone(),
+                    accumulator: Arc::clone(&of.accumulator),
                 };
-                // What no step changes is what it was: all() of what is true.
+                self.loops.borrow_mut().truncate(outside);
+                // A result that no step changes is its initial value: all() of what is true.
                 let stays = |node: &Node| matches!(&node.expr, Expr::Ident(name) if *name == of.accumulator);
                 if stays(&reduced.step) && stays(&reduced.result) {
                     return Parts::Decided(reduced.init);
@@ -181,14 +205,24 @@ impl Assuming {
                 ("oldObject", ["metadata", field, ..]) if removal && !CHANGED.contains(field) => Some(self.moved(node)),
                 ("oldObject", [field, ..]) if removal && *field != "metadata" => Some(self.moved(node)),
                 ("request", ["operation"]) if !asks(node) => {
-                    Some(Known::Literal(Literal::String(self.operation().into())))
+                    Some(Known::Literal(Literal::String(self.operation()?.into())))
+                }
+                ("request", ["namespace"])
+                | ("object" | "oldObject", ["metadata", "namespace"])
+                | ("namespaceObject", ["metadata", "name"])
+                    if self.scenario == Scenario::KubeSystem && tree::chain(node).is_some() =>
+                {
+                    let namespace = || Known::Literal(Literal::String("kube-system".into()));
+                    Some(if asks(node) { bool(true) } else { namespace() })
                 }
                 ("request", ["operation" | "userInfo" | "resource" | "kind" | "name"] | ["userInfo", "username"])
                     if asks(node) =>
                 {
                     Some(bool(true))
                 }
-                ("request", ["subResource"]) if !asks(node) => Some(Known::Literal(Literal::String("".into()))),
+                ("request", ["subResource"]) if !asks(node) && self.scenario != Scenario::KubeSystem => {
+                    Some(Known::Literal(Literal::String("".into())))
+                }
                 _ if asks(node) && is_deletion_time(node) => self.deleted().map(bool),
                 _ => None,
             };
@@ -203,8 +237,14 @@ impl Assuming {
                 _ => None,
             },
             "hasValue" if target.as_deref().is_some_and(is_deletion_time) => self.deleted().map(bool),
+            "_[_]" => match (&args.first()?.expr, &args.get(1)?.expr) {
+                (Expr::List { elements, optional }, Expr::Literal(Literal::Int(index))) if optional.is_empty() => {
+                    Some(Known::Node(elements.get(usize::try_from(*index).ok()?)?.clone()))
+                }
+                _ => None,
+            },
             "@in" => self.is_in(args.first()?, args.get(1)?),
-            "_<=_" | "_>=_" if tree::same(args.first()?, args.get(1)?) => Some(bool(true)),
+            "_<=_" | "_>=_" if args.first()? == args.get(1)? => Some(bool(true)),
             "_==_" => self.equal(args.first()?, args.get(1)?).map(bool),
             "_!=_" => self.equal(args.first()?, args.get(1)?).map(|equal| bool(!equal)),
             "!_" => of(0).map(|value| bool(!value)),
@@ -224,10 +264,11 @@ impl Assuming {
         }
     }
 
-    fn operation(&self) -> &'static str {
+    fn operation(&self) -> Option<&'static str> {
         match self.scenario {
-            Scenario::Creation => "CREATE",
-            Scenario::Update | Scenario::Removal => "UPDATE",
+            Scenario::Creation => Some("CREATE"),
+            Scenario::Update | Scenario::Removal => Some("UPDATE"),
+            Scenario::KubeSystem => None,
         }
     }
 
@@ -235,7 +276,7 @@ impl Assuming {
     fn deleted(&self) -> Option<bool> {
         match self.scenario {
             Scenario::Creation => Some(false),
-            Scenario::Update => None,
+            Scenario::Update | Scenario::KubeSystem => None,
             Scenario::Removal => Some(true),
         }
     }
@@ -265,11 +306,18 @@ impl Assuming {
                     .collect();
                 Some(bool(known?.contains(&value)))
             }
-            (_, Expr::List { elements, .. }) if elements.iter().any(|element| tree::same(element, value)) => {
-                Some(bool(true))
-            }
+            (_, Expr::List { elements, .. }) if elements.contains(value) => Some(bool(true)),
+            (Expr::Ident(name), _) => self.is_from(name, of).then(|| bool(true)),
             _ => None,
         }
+    }
+
+    /// Whether a name is that of an element or key of this range, in a loop around the node.
+    fn is_from(&self, name: &Arc<str>, range: &Node) -> bool {
+        let loops = self.loops.borrow();
+        let Some(index) = loops.iter().rposition(|(bound, _)| bound == name) else { return false };
+        let means_the_same = || !loops::reads_any(range, |read| loops[index..].iter().any(|(bound, _)| bound == read));
+        loops[index].1.as_ref() == Some(range) && means_the_same()
     }
 
     /// Whether two values are equal.
@@ -277,7 +325,9 @@ impl Assuming {
         let removal = self.scenario == Scenario::Removal;
         let is_null = |node: &Node| matches!(&node.expr, Expr::Literal(Literal::Null));
         for (a, b) in [(a, b), (b, a)] {
-            if is_null(b) && matches!(&a.expr, Expr::Ident(name) if matches!(&**name, "object" | "oldObject")) {
+            let exist = self.scenario != Scenario::KubeSystem;
+            if exist && is_null(b) && matches!(&a.expr, Expr::Ident(name) if matches!(&**name, "object" | "oldObject"))
+            {
                 return Some(false);
             }
             if (is_null(b) || is_none(b)) && is_deletion_time(a) {
@@ -294,7 +344,7 @@ impl Assuming {
         }
         match (&a.expr, &b.expr) {
             (Expr::Literal(a), Expr::Literal(b)) => Some(a == b),
-            _ => tree::same(a, b).then_some(true),
+            _ => (a == b).then_some(true),
         }
     }
 }

@@ -121,7 +121,7 @@ pub(crate) fn constant(node: &Node) -> Option<bool> {
             let (a, b) = (args.first()?, args.get(1)?);
             let equal = match (&a.expr, &b.expr) {
                 (Expr::Literal(a), Expr::Literal(b)) => a == b,
-                _ if same(a, b) => true,
+                _ if a == b => true,
                 _ => return None,
             };
             Some(equal == (&**function == "_==_"))
@@ -133,54 +133,8 @@ pub(crate) fn constant(node: &Node) -> Option<bool> {
 /// Whether one of two nodes is the other's negation.
 pub(crate) fn complementary(a: &Node, b: &Node) -> bool {
     let negates = |a: &Node, b: &Node| match &a.expr {
-        Expr::Call { function, args, .. } => &**function == "!_" && args.first().is_some_and(|inner| same(inner, b)),
+        Expr::Call { function, args, .. } => &**function == "!_" && args.first() == Some(b),
         _ => false,
     };
     negates(a, b) || negates(b, a)
-}
-
-/// Whether two trees are equal except for the numbers of their nodes.
-pub(crate) fn same(a: &Node, b: &Node) -> bool {
-    let all = |a: &[Node], b: &[Node]| a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b));
-    match (&a.expr, &b.expr) {
-        (Expr::Literal(a), Expr::Literal(b)) => a == b,
-        (Expr::Ident(a), Expr::Ident(b)) => a == b,
-        (Expr::Select { operand, field, test }, Expr::Select { operand: of, field: name, test: asks }) => {
-            field == name && test == asks && same(operand, of)
-        }
-        (Expr::Call { function, target, args }, Expr::Call { function: name, target: of, args: with }) => {
-            let targets = match (target, of) {
-                (None, None) => true,
-                (Some(a), Some(b)) => same(a, b),
-                _ => false,
-            };
-            function == name && targets && all(args, with)
-        }
-        (Expr::List { elements, optional }, Expr::List { elements: others, optional: of_others }) => {
-            optional == of_others && all(elements, others)
-        }
-        (Expr::Map(a), Expr::Map(b)) => {
-            a.len() == b.len()
-                && a.iter()
-                    .zip(b)
-                    .all(|(a, b)| a.optional == b.optional && same(&a.key, &b.key) && same(&a.value, &b.value))
-        }
-        (Expr::Struct { name, fields }, Expr::Struct { name: of, fields: others }) => {
-            name == of
-                && fields.len() == others.len()
-                && fields
-                    .iter()
-                    .zip(others)
-                    .all(|(a, b)| a.field == b.field && a.optional == b.optional && same(&a.value, &b.value))
-        }
-        (Expr::Comprehension(a), Expr::Comprehension(b)) => {
-            (&a.variable, &a.second, &a.accumulator) == (&b.variable, &b.second, &b.accumulator)
-                && same(&a.range, &b.range)
-                && same(&a.init, &b.init)
-                && same(&a.condition, &b.condition)
-                && same(&a.step, &b.step)
-                && same(&a.result, &b.result)
-        }
-        _ => false,
-    }
 }

@@ -221,6 +221,39 @@ fn blocked_finalizers_are_reported_only_where_removal_is_denied() {
         conditional("[object, oldObject].exists(o, o != null && o.metadata.name != 'a')", small, note),
         conditional("!('system:nodes' in request.userInfo.groups)", small, note),
         conditional("!('system:masters' in request.userInfo.groups)", small, warning),
+        // Both objects, in loops.
+        conditional("![[object.spec, oldObject.spec]].all(p, p[0] == p[1])", small, none),
+        plain(
+            deployments,
+            &format!("oldObject != null && [[object.spec, oldObject.spec]].all(p, p[0] == p[1]) || {small}"),
+            none,
+        ),
+        plain(
+            ("apps", "v1", "UPDATE", "deployments"),
+            "object.metadata.?labels.orValue({}).all(k, k in oldObject.metadata.?labels.orValue({}))",
+            none,
+        ),
+        plain(
+            ("apps", "v1", "UPDATE", "deployments"),
+            "object.metadata.labels.all(k, oldObject.metadata.labels[k] == object.metadata.labels[k])",
+            none,
+        ),
+        // The name that an inner loop binds is another one.
+        plain(
+            ("apps", "v1", "UPDATE", "deployments"),
+            "object.metadata.labels.all(k, ['a'].all(j, object.spec.x.all(k, k in oldObject.metadata.labels)))",
+            warning,
+        ),
+        plain(
+            ("apps", "v1", "UPDATE", "deployments"),
+            "[object.spec.a, object.spec.b].exists(k, k == oldObject.spec.b)",
+            none,
+        ),
+        plain(
+            ("apps", "v1", "UPDATE", "deployments"),
+            "[object.spec.a, object.spec.b].all(k, k == oldObject.spec.b)",
+            warning,
+        ),
         // What looks like a guard and is none: metadata changes with the finalizers.
         plain(deployments, &format!("has(object.metadata.deletionTimestamp) && {small}"), note),
         plain(deployments, &format!("object == oldObject || {small}"), note),
@@ -272,7 +305,8 @@ fn kube_system_match_is_reported_only_for_control_plane_writes() {
         ("''", "pods/status", "UPDATE", true),
         ("''", "pods/exec", "CONNECT", false),
         ("apps", "replicasets", "CREATE", true),
-        ("apps", "deployments", "UPDATE", true),
+        ("apps", "deployments", "UPDATE", false),
+        ("apps", "deployments/status", "UPDATE", true),
         // Nobody but people and addons creates them.
         ("apps", "deployments", "CREATE", false),
         ("apps", "daemonsets", "UPDATE", false),
@@ -289,6 +323,35 @@ fn kube_system_match_is_reported_only_for_control_plane_writes() {
         let text = policy_in("matchPolicy: Equivalent", &rules, &validations(&["object.metadata.name != 'a'"]));
         let found = findings(&text, "matches-kube-system", Minor::V1_36);
         assert_eq!(!found.is_empty(), expected, "{operation} {resource}: {:#?}", reported(&found));
+    }
+}
+
+#[test]
+fn kube_system_match_is_not_reported_if_all_requests_there_are_admitted() {
+    let rules = [("''", "v1", "CREATE, UPDATE", "pods, serviceaccounts")];
+    let condition = |condition: &str| {
+        format!(
+            "  matchConditions:\n  - {{name: a, expression: \"{condition}\"}}\n{}",
+            validations(&["object.spec.x > 1"])
+        )
+    };
+    let params = "  paramKind: {apiVersion: v1, kind: ConfigMap}\n".to_owned();
+    for (rest, expected) in [
+        (validations(&["true"]), false),
+        (params + &validations(&["true"]), true),
+        (validations(&["object.metadata.namespace != 'default'"]), false),
+        (validations(&["object.metadata.namespace == 'default'"]), true),
+        (validations(&["!(object.metadata.namespace in ['a', 'b']) || object.spec.x > 1"]), false),
+        (condition("object.metadata.namespace == 'default'"), false),
+        (condition("object.metadata.namespace != 'default'"), true),
+        (condition("!['a', 'b'].exists(n, n == object.metadata.namespace)"), true),
+        (condition("has(object.metadata.namespace) && object.metadata.namespace == 'a'"), false),
+        (condition("request.operation == 'UPDATE'"), true),
+        (condition("object != null"), true),
+    ] {
+        let text = policy_in("matchPolicy: Equivalent", &rules, &rest);
+        let found = findings(&text, "matches-kube-system", Minor::V1_36);
+        assert_eq!(!found.is_empty(), expected, "{rest}: {:#?}", reported(&found));
     }
 }
 
@@ -539,6 +602,27 @@ fn resources_without_a_schema_are_reported() {
              does not match it",
         ]
     );
+    // Versions that Kubernetes had.
+    let rules = [
+        ("autoscaling", "v2, v2beta2", "CREATE", "horizontalpodautoscalers"),
+        ("discovery.k8s.io", "v1beta1", "CREATE", "endpointslices"),
+        ("extensions", "v1beta1", "CREATE", "ingresses"),
+    ];
+    let found = findings(&policy(&rules, &validations(&["true"])), "types-not-checked", Minor::V1_36);
+    let of = |index: usize| {
+        format!("spec.matchConstraints.resourceRules[{index}].resources: Kubernetes 1.36 does not serve")
+    };
+    assert_eq!(
+        reported(&found),
+        [
+            format!(
+                "Info {} autoscaling/v2beta2 horizontalpodautoscalers: only older clusters need this version",
+                of(0)
+            ),
+            format!("Warning {} discovery.k8s.io/v1beta1 endpointslices: the rule does not match it", of(1)),
+            format!("Warning {} extensions/v1beta1 ingresses: the rule does not match it", of(2)),
+        ]
+    );
     // The object of a subresource, and a resource that is served on demand.
     let rules =
         [("apps", "v1", "UPDATE", "deployments/scale"), ("resource.k8s.io", "v1beta1", "CREATE", "resourceclaims")];
@@ -551,7 +635,8 @@ fn second_object_of_a_name_is_reported_with_the_first() {
     let binding = "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\nmetadata: {name: \
                    example}\nspec: {policyName: example, validationActions: [Warn]}\n";
     let text = policy(&[("''", "v1", "CREATE", "pods")], &validations(&["true"]));
-    let sources: Vec<_> = [("a.yaml", &*text), ("b.yaml", binding)]
+    let copy = binding.replace("Warn", "Deny");
+    let sources: Vec<_> = [("a.yaml", &*text), ("b.yaml", binding), ("c.yaml", &*copy)]
         .map(|(name, text)| Arc::new(Source::new(name, text.to_owned())))
         .into();
     let all: Vec<_> = sources.iter().flat_map(|source| objects(source).unwrap()).collect();
@@ -561,7 +646,9 @@ fn second_object_of_a_name_is_reported_with_the_first() {
         reported(&found),
         [
             "Error metadata.name: a second ValidatingAdmissionPolicyBinding with the name \"example\"; the first one is in \
-          a.yaml, line 14"
+             a.yaml, line 14",
+            "Info metadata.name: a copy of the ValidatingAdmissionPolicyBinding with the name \"example\"; the first one is \
+             in a.yaml, line 14",
         ]
     );
 }

@@ -36,10 +36,14 @@ pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
         let later = Later::of(cluster, item, &status.causes);
         for cause in status.causes.iter().filter(|cause| later.accepts(cause).is_none()) {
             let (position, text) = position(item, cause);
-            found.add_at(item, &cause.field, position, format!("{}: {text}", cause.field), cause.help.as_deref());
+            let value = tree::value_at(&item.json, &cause.field).and_then(Json::as_str).unwrap_or_default();
+            let help = if value.contains("{{") { Some(RENDER) } else { cause.help.as_deref() };
+            found.add_at(item, &cause.field, position, format!("{}: {text}", cause.field), help);
         }
     }
 }
+
+const RENDER: &str = "render the template first: helm template CHART | palisade lint -";
 
 /// The place in the expression that the text of a cause names, and the text without the excerpt that the API server
 /// appends: the caret shows it.

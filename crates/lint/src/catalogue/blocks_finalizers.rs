@@ -97,7 +97,7 @@ fn reason(cluster: &Cluster<'_>, policy: &Policy<'_>, rules: &[ResourceRule], re
         // Nothing is admitted at all.
         return None;
     }
-    let is_in = |node: &Node, among: &[Node]| among.iter().any(|other| tree::same(node, other));
+    let is_in = |node: &Node, among: &[Node]| among.contains(node);
     let judged = match &creation.conditions {
         None => false,
         // What cannot be compared may be the same.

@@ -4,7 +4,11 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use palisade_manifest::Severity;
 
-use crate::{Category, Rule, cluster::Cluster, finding::Findings};
+use crate::{
+    Category, Rule,
+    cluster::Cluster,
+    finding::{Findings, Found},
+};
 
 pub(super) static RULE: Rule = Rule {
     id: "duplicate-name",
@@ -13,7 +17,7 @@ pub(super) static RULE: Rule = Rule {
     title: "Two objects with the same name",
     why: "\
 Two objects in these files have the same kind and name. In the cluster they are one object: the one that is applied last
-overwrites the other.",
+overwrites the other. The finding is a note if both objects are equal.",
     bad: include_str!("duplicate_name.bad.yaml"),
     good: include_str!("duplicate_name.good.yaml"),
 };
@@ -28,7 +32,8 @@ pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
             continue;
         }
         let key = (group, item.kind.clone(), namespace, item.name().to_owned());
-        let first = *seen.entry(key).or_insert(item.object);
+        let original = *seen.entry(key).or_insert(item);
+        let first = original.object;
         if !std::ptr::eq(first, item.object) {
             let (line, _) = first.source.position(first.place("metadata.name").start);
             let file = if Arc::ptr_eq(first.source, item.object.source) {
@@ -37,8 +42,11 @@ pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
                 format!("{}, ", first.source.name())
             };
             let (kind, name) = (&item.kind, item.name());
-            let message = format!("a second {kind} with the name {name:?}; the first one is in {file}line {line}");
-            found.add(item, "metadata.name", message);
+            let equal = original.json == item.json;
+            let which = if equal { "a copy of the" } else { "a second" };
+            let message = format!("{which} {kind} with the name {name:?}; the first one is in {file}line {line}");
+            let severity = equal.then_some(Severity::Info);
+            found.put(item, Found { path: "metadata.name".to_owned(), message, severity, ..Found::default() });
         }
     }
 }

@@ -4,7 +4,14 @@ use palisade_apiserver::objects::Kinds;
 use palisade_manifest::Severity;
 
 use super::{is_enforced, reaches};
-use crate::{Category, Rule, cluster::Cluster, discovery, finding::Findings, policy::ResourceRule};
+use crate::{
+    Category, Rule,
+    cluster::Cluster,
+    discovery,
+    finding::Findings,
+    policy::{Policy, ResourceRule},
+    scenario::{self, Scenario},
+};
 
 pub(super) static RULE: Rule = Rule {
     id: "matches-kube-system",
@@ -25,7 +32,7 @@ pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
     let kinds = Kinds::builtin(cluster.minor);
     for policy in cluster.policies.iter().filter(|policy| is_enforced(cluster, policy)) {
         let guarded = ["kube-system", "request.namespace", "namespaceObject"].iter().any(|one| policy.mentions(one));
-        if guarded || !reaches(cluster, policy, "kube-system") {
+        if guarded || admits_all(policy) || !reaches(cluster, policy, "kube-system") {
             continue;
         }
         let rules = policy.rules();
@@ -47,6 +54,13 @@ pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
     }
 }
 
+/// Whether the expressions show that the policy admits all requests in kube-system.
+fn admits_all(policy: &Policy<'_>) -> bool {
+    let rest = scenario::rest(policy, Scenario::KubeSystem);
+    let has_no_more = policy.item.kind.starts_with("Validating") && policy.param_kind().is_none();
+    rest.conditions.is_none() || has_no_more && rest.validations.is_empty()
+}
+
 /// The resources of a rule that the control plane writes in kube-system. Only built-in kinds in served versions count:
 /// CRDs in the input add none.
 fn written(kinds: &Kinds, rule: &ResourceRule) -> Vec<&'static str> {
@@ -55,8 +69,11 @@ fn written(kinds: &Kinds, rule: &ResourceRule) -> Vec<&'static str> {
         discovery::versions(kinds, group, plural)
             .any(|one| one.namespaced && rule.versions.iter().any(|version| *version == "*" || *version == one.version))
     };
-    let is_matched = |(group, resource, operations): &&(&str, &str, &str)| {
-        rule.covers(group, resource)
+    // The Deployment controller is allowed to update Deployments, for `rollbackTo`, which no served version has.
+    let needless = ("apps", "deployments", "UPDATE");
+    let is_matched = |row @ (group, resource, operations): &&(&str, &str, &str)| {
+        **row != needless
+            && rule.covers(group, resource)
             && operations.split(' ').any(|operation| rule.on(operation))
             && is_served(group, resource)
     };

@@ -129,11 +129,16 @@ impl Mistake {
         let all = self.kinds.len() == check.environments().count() && self.kinds.len() > 1;
         let kinds: Vec<_> = self.kinds.iter().map(super::readable).collect();
         message.push_str(&super::named(&kinds, all));
+        let help = if kinds.len() < check.environments().count() {
+            Some("write one policy for each kind, or read with dyn(object)".to_owned())
+        } else {
+            self.issue.help
+        };
         Found {
             path: of.path.clone(),
             position: self.positions.first().copied().unwrap_or(Position::NONE),
             message,
-            help: self.issue.help,
+            help,
             severity: always.then_some(Severity::Error),
             kinds,
         }

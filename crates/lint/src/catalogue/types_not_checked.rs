@@ -10,6 +10,7 @@ use crate::{
     cluster::Cluster,
     discovery,
     finding::{Findings, Found},
+    policy::ResourceRule,
 };
 
 pub(super) static RULE: Rule = Rule {
@@ -22,56 +23,110 @@ The resource is neither built in nor defined by a CustomResourceDefinition in th
 fields and types that the policy uses, and finds no misspelt field. Lint the CustomResourceDefinition together with the
 policy.
 
-The finding is a warning if the API group is built in and has no such resource: the rule does not match anything.",
+The finding is a warning if the API group is built in and the API server does not serve the resource, or not in this
+version: the rule does not match it. If the rule also names a version that is served, the finding is a note.",
     bad: include_str!("types_not_checked.bad.yaml"),
     good: include_str!("types_not_checked.good.yaml"),
 };
 
-/// Whether a name is a wildcard.
-fn is_pattern(name: &str) -> bool {
-    name.contains('*')
+/// The reason why there is no schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Reason {
+    /// A built-in group has no such resource.
+    NoResource,
+    /// The API server serves the resource in other versions only, and none that the rule names.
+    NotServed,
+    /// The same, and the rule names a version that is served.
+    Superseded,
+    /// A CustomResourceDefinition elsewhere may define it.
+    Unknown,
 }
 
+/// Groups that Kubernetes had, and that no supported version serves.
+const FORMER: [&str; 3] = ["auditregistration.k8s.io", "extensions", "settings.k8s.io"];
+
 pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
-    let kinds = cluster.kinds();
     for policy in &cluster.policies {
-        // By the rule, since one rule names many.
+        // One finding for each rule: a rule can name many resources.
         let mut unknown = BTreeMap::<_, Vec<String>>::new();
         for rule in policy.rules() {
-            for group in rule.groups.iter().filter(|group| !is_pattern(group)) {
-                for resource in rule.resources.iter().filter(|name| !is_pattern(name) && !name.contains('/')) {
-                    let defined = cluster.crds.iter().any(|crd| crd.json["spec"]["group"] == **group);
-                    let missing = !defined
-                        && discovery::has_group(kinds, group)
-                        && discovery::versions(kinds, group, resource).next().is_none();
-                    for version in rule.versions.iter().filter(|version| !is_pattern(version)) {
-                        let of = |kind: &str| {
-                            let (group, version, kind) = (group.clone(), version.clone(), kind.to_owned());
-                            cluster.schemas.has(&Kind { group, version, kind })
-                        };
-                        if kinds.by_plural(group, version, resource).is_none_or(|known| !of(&known.kind)) {
-                            let name = readable(group, version, resource);
-                            unknown.entry((rule.path(), missing)).or_default().push(name);
-                        }
-                    }
+            for (group, version, resource) in named(&rule) {
+                if let Some(reason) = reason(cluster, &rule, (group, version, resource)) {
+                    unknown.entry((rule.path(), reason)).or_default().push(readable(group, version, resource));
                 }
             }
         }
-        for ((path, missing), names) in unknown {
-            let names = names.join(", ");
-            let (message, severity, help) = if missing {
-                let message =
-                    format!("Kubernetes {} has no resource {names}: the rule does not match it", cluster.minor);
-                (message, Severity::Warning, "write its plural in lower case, such as pods")
-            } else {
-                let message = format!("no schema for {names}: types were not checked");
-                (message, Severity::Info, "lint the CustomResourceDefinition with the policy")
+        for ((path, reason), names) in unknown {
+            let (names, minor) = (names.join(", "), cluster.minor);
+            let (message, severity, help) = match reason {
+                Reason::NoResource => (
+                    format!("Kubernetes {minor} has no resource {names}: the rule does not match it"),
+                    Severity::Warning,
+                    "write its plural in lower case, such as pods",
+                ),
+                Reason::NotServed => (
+                    format!("Kubernetes {minor} does not serve {names}: the rule does not match it"),
+                    Severity::Warning,
+                    "add the version that is served",
+                ),
+                Reason::Superseded => (
+                    format!("Kubernetes {minor} does not serve {names}: only older clusters need this version"),
+                    Severity::Info,
+                    "remove the version if no such cluster has the policy",
+                ),
+                Reason::Unknown => (
+                    format!("no schema for {names}: types were not checked"),
+                    Severity::Info,
+                    "lint the CustomResourceDefinition with the policy",
+                ),
             };
             let (severity, help) = (Some(severity), Some(help.to_owned()));
             let path = format!("{path}.resources");
             found.put(&policy.item, Found { path, message, help, severity, ..Found::default() });
         }
     }
+}
+
+/// The resources of a rule that are no wildcards, as group, version and plural.
+fn named(rule: &ResourceRule) -> impl Iterator<Item = (&str, &str, &str)> {
+    let is_plain = |name: &&String| !name.contains('*');
+    let resources = || rule.resources.iter().filter(move |name| is_plain(name) && !name.contains('/'));
+    rule.groups.iter().filter(is_plain).flat_map(move |group| {
+        resources().flat_map(move |resource| {
+            let versions = rule.versions.iter().filter(is_plain);
+            versions.map(move |version| (group.as_str(), version.as_str(), resource.as_str()))
+        })
+    })
+}
+
+/// The reason why there is no schema of a resource, if there is none.
+fn reason(
+    cluster: &Cluster<'_>,
+    rule: &ResourceRule,
+    (group, version, resource): (&str, &str, &str),
+) -> Option<Reason> {
+    let kinds = cluster.kinds();
+    let has_schema = |kind: &str| {
+        let (group, version, kind) = (group.to_owned(), version.to_owned(), kind.to_owned());
+        cluster.schemas.has(&Kind { group, version, kind })
+    };
+    if kinds.by_plural(group, version, resource).is_some_and(|known| has_schema(&known.kind)) {
+        return None;
+    }
+    if cluster.crds.iter().any(|crd| crd.json["spec"]["group"] == *group) {
+        return Some(Reason::Unknown);
+    }
+    let mut served = discovery::versions(kinds, group, resource).map(|one| &*one.version).peekable();
+    Some(if served.peek().is_some() {
+        let superseded = served.any(|one| rule.versions.iter().any(|named| named == "*" || named == one));
+        if superseded { Reason::Superseded } else { Reason::NotServed }
+    } else if discovery::has_group(kinds, group) {
+        Reason::NoResource
+    } else if FORMER.contains(&group) {
+        Reason::NotServed
+    } else {
+        Reason::Unknown
+    })
 }
 
 /// A resource for people: `apps/v1 deployments`.
