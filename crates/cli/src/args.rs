@@ -6,14 +6,14 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::{
     audit::AuditArgs, check::CheckArgs, compare::DiffArgs, dump::DumpArgs, eval::EvalArgs, exception::ExceptionCommand,
-    explain::ExplainArgs, guard::GuardCommand, history::HistoryArgs, lint::LintArgs, migrate::PspArgs, new::NewCommand,
+    guard::GuardCommand, history::HistoryArgs, lint::LintArgs, migrate::PspArgs, new::NewCommand,
     readiness::ReportArgs, render::RenderArgs, replay::ReplayArgs, rollback::RollbackArgs, rollout::RolloutCommand,
     status::StatusArgs, style::Color, suggest::SuggestArgs, test::TestArgs, why::WhyArgs,
 };
 
 /// The commands by task, as the help of `palisade` lists them.
 const GROUPS: [(&str, &[&str]); 6] = [
-    ("Write and check", &["check", "explain", "render"]),
+    ("Write and check", &["check", "render"]),
     ("Roll out", &["diff", "replay", "report", "suggest", "rollout"]),
     ("Operate", &["status", "why", "audit", "exception", "history", "rollback", "dump", "guard"]),
     ("Policies of any kind", &["new", "test", "lint", "eval"]),
@@ -25,7 +25,6 @@ const EXAMPLES: &str = "\
 Examples:
   palisade render profile.yaml | kubectl diff -f -
   palisade check deployment.yaml --profile profile.yaml
-  palisade explain pod.yaml --profile profile.yaml
   palisade lint policies/
   palisade test policies/
   palisade status
@@ -110,13 +109,9 @@ pub enum Command {
     ///
     /// The manifests are files, directories, or the output of Helm or kustomize on standard input. Each pod and each
     /// workload is evaluated as by an API server with these profiles, after defaults and mutation. All violations are
-    /// printed, with the smallest change that fixes them. Objects of other kinds are only counted.
+    /// printed, with the smallest change that fixes them: Palisade tries each change before it suggests it. With
+    /// --explain, the fields that the profiles set are printed, too. Objects of other kinds are only counted.
     Check(CheckArgs),
-    /// Explain how profiles mutate a pod, why they deny it, and how to fix it
-    ///
-    /// The fix is the smallest change with which the pod is admitted. Palisade tries each change before it suggests it:
-    /// it mutates the changed pod and evaluates it again.
-    Explain(ExplainArgs),
     /// Convert other policies to profiles
     #[command(subcommand)]
     Migrate(MigrateCommand),

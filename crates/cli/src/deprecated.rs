@@ -23,12 +23,20 @@ const RENAMED: [(&str, &[&str], Now); 8] = [
 ];
 /// The commands whose former options took several values.
 const SEVERAL: [&str; 2] = ["eval", "diff"];
+/// The former commands, and their present spelling.
+const MOVED: [(&str, &[&str]); 1] = [("explain", &["check", "--explain"])];
 
 /// The arguments in the present spelling, and a warning for each former option.
 pub fn current(arguments: Vec<OsString>) -> (Vec<OsString>, Vec<String>) {
-    let Some(command) = command(&arguments) else { return (arguments, Vec::new()) };
+    let Some((index, command)) = command(&arguments) else { return (arguments, Vec::new()) };
     let (mut out, mut warnings) = (Vec::new(), Vec::new());
     let mut left = arguments.into_iter().peekable();
+    if let Some((_, now)) = MOVED.iter().find(|(former, _)| *former == command) {
+        warnings.push(format!("warning: palisade {command} is deprecated: use palisade {}", now.join(" ")));
+        out.extend(left.by_ref().take(index));
+        left.next();
+        out.extend(now.iter().map(OsString::from));
+    }
     while let Some(argument) = left.next() {
         if argument == "--" {
             out.push(argument);
@@ -61,14 +69,14 @@ pub fn current(arguments: Vec<OsString>) -> (Vec<OsString>, Vec<String>) {
     (out, warnings)
 }
 
-/// The name of the command: the first argument that is not an option.
-fn command(arguments: &[OsString]) -> Option<String> {
-    let mut rest = arguments.iter().skip(1).map(|argument| argument.to_string_lossy());
-    while let Some(argument) = rest.next() {
+/// The command, the first argument that is not an option, and its index.
+fn command(arguments: &[OsString]) -> Option<(usize, String)> {
+    let mut rest = arguments.iter().map(|argument| argument.to_string_lossy()).enumerate().skip(1);
+    while let Some((index, argument)) = rest.next() {
         if argument == "--color" {
             rest.next();
         } else if !argument.starts_with('-') {
-            return Some(argument.into_owned());
+            return Some((index, argument.into_owned()));
         }
     }
     None
@@ -99,7 +107,9 @@ mod tests {
             ("eval -f a b --request c -v", "eval --policies a --policies b c -v", 2),
             ("eval --request - --file=a", "eval - --policies a", 2),
             ("--color never eval -fa --request=c", "--color never eval --policies a c", 2),
-            ("explain --pod p --profile f --namespace n", "explain p --profile f --namespaces n", 2),
+            ("explain --pod p --profile f --namespace n", "check --explain p --profile f --namespaces n", 3),
+            ("--color never explain p -p f", "--color never check --explain p -p f", 1),
+            ("check --explain p -p f --namespace n", "check --explain p -p f --namespace n", 0),
             ("diff new.yaml -f m n --namespaces s", "diff new.yaml --manifests m --manifests n --namespaces s", 1),
             ("replay -f p log", "replay --profile p log", 1),
             ("report -f a -f b -o json", "report a b -o json", 2),

@@ -13,6 +13,7 @@ use crate::{
     judge, live,
     namespaces::{self, Tenant},
     options::{INPUT, kube_version_help},
+    parameters::ParamArgs,
     profiles::{self, Accepted},
     progress::Progress,
     report::{Failure, Problem},
@@ -101,6 +102,7 @@ impl<'a> Ground<'a> {
         args: &'a GroundArgs,
         files: &[String],
         profiles: &[String],
+        params: &ParamArgs,
         progress: &mut Progress,
     ) -> Result<Self, Failure> {
         let given = if profiles.is_empty() { None } else { Some(profiles::all(&files::sources(profiles)?)?) };
@@ -131,6 +133,7 @@ impl<'a> Ground<'a> {
             let help = "specify files with profiles by --profile";
             return Err(Failure::CouldNotRun(vec![Problem::new("at least one profile is required").help(help)]));
         }
+        let accepted = params.set(accepted)?;
         Ok(Self { accepted, tenants, version: args.kube_version.unwrap_or(version), objects, mutators, problems })
     }
 }

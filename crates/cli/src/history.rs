@@ -1,12 +1,11 @@
 //! `palisade history`: lists the recorded revisions of a profile.
 
-use clap::ValueEnum;
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value as Json, json};
 
 use crate::{
     cluster::ClusterArgs,
-    output::{self, could_not_print},
+    output::{self, FormatArgs},
     report::{self, Failure},
     revisions::{self, History, Recorded},
 };
@@ -33,33 +32,17 @@ pub struct HistoryArgs {
     /// Name of a ToolSecurityProfile in the cluster.
     #[arg(value_name = "PROFILE")]
     pub profile: String,
-    /// Output format.
-    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
-    pub output: HistoryFormat,
+    #[command(flatten)]
+    pub format: FormatArgs,
     #[command(flatten)]
     pub cluster: ClusterArgs,
-}
-
-/// The format of a history.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum HistoryFormat {
-    /// One line for each revision.
-    Table,
-    /// One document for each revision, with its spec.
-    Yaml,
-    /// One object with a list of revisions, with their specs.
-    Json,
 }
 
 /// Runs the command.
 pub fn run(args: &HistoryArgs) -> Result<(), Failure> {
     let history = args.cluster.ask(async |client| History::read(&client, &args.profile).await)?;
-    let text = match args.output {
-        HistoryFormat::Table => table(&history, Timestamp::now()),
-        HistoryFormat::Json => format!("{:#}\n", json!({"profile": history.name(), "revisions": items(&history)})),
-        HistoryFormat::Yaml => output::yaml(&items(&history)).map_err(|error| could_not_print(&error))?,
-    };
-    output::print(&text)?;
+    let object = || json!({"profile": history.name(), "revisions": items(&history)});
+    output::print(&args.format.text(|| table(&history, Timestamp::now()), object)?)?;
     if let Some(pending) = pending(&history) {
         report::note(&pending);
     }

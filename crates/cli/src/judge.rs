@@ -4,11 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::jiff::Timestamp;
-use palisade_api::{Settings, Values, catalogue, names::Shape};
+use palisade_api::{Settings, ToolSecurityParamsSpec, Values, catalogue, names::Shape};
 use palisade_apiserver::admission::{Cluster, Operation, Outcome, Plugins, Review, User};
 use palisade_cel::Minor;
 use palisade_checks::Check;
-use palisade_compiler::VIOLATIONS;
+use palisade_compiler::{ChangedBy, Mutation, VIOLATIONS};
 use palisade_objects::{
     json::set,
     workload::{WORKLOADS, Workload},
@@ -19,7 +19,7 @@ use serde_json::{Value as Json, json};
 use crate::{
     namespaces::Tenant,
     offline,
-    profiles::Accepted,
+    profiles::{self, Accepted},
     report::{Failure, Problem},
     smallest::{self, Least, Refuses},
 };
@@ -59,6 +59,10 @@ pub struct Demand {
     pub settings: Settings,
     /// The values of its parameters there.
     pub values: Values,
+    /// The mutation of pods, if an engine in the cluster makes it.
+    pub mutation: Option<Mutation>,
+    /// The content of the parameter object there.
+    pub params: Option<ToolSecurityParamsSpec>,
 }
 
 impl Judge {
@@ -79,7 +83,8 @@ impl Judge {
         let none = Plugins::only(std::iter::empty::<&str>());
         let none = none.map_err(|error| Failure::CouldNotRun(vec![Problem::new(error.to_string())]))?;
         let (mut policies, mut demands) = (BTreeMap::new(), BTreeMap::<_, Vec<_>>::new());
-        for Accepted { profile, checked } in accepted {
+        for one @ Accepted { profile, checked } in accepted {
+            let mutation = profiles::changed_by(one, version).filter(|(_, by)| *by != ChangedBy::Nobody);
             for (_, pair) in Shape::ALL.into_iter().flat_map(|shape| checked.bundle.judging(shape)) {
                 let policy = &pair.policy;
                 let variables = policy.spec.iter().flat_map(|spec| spec.variables.iter().flatten());
@@ -90,12 +95,14 @@ impl Judge {
             }
             for tenant in tenants.iter().filter(|one| palisade_compiler::selects(&profile.spec, one)) {
                 let requests = tenant.requests.iter().map(|(_, request)| request);
-                let params = checked.params(tenant, requests, now);
-                let values = params.map(|params| params.spec.values()).unwrap_or_default();
+                let params = checked.params(tenant, requests, now).map(|params| params.spec);
+                let values = params.as_ref().map(ToolSecurityParamsSpec::values).unwrap_or_default();
                 demands.entry(tenant.name.clone()).or_default().push(Demand {
                     profile: checked.profile.clone(),
                     settings: profile.spec.effective_settings(),
                     values,
+                    mutation: mutation.map(|(mutation, _)| mutation.clone()),
+                    params,
                 });
             }
         }
@@ -310,7 +317,7 @@ pub fn workload(api_version: &str, kind: &str) -> Option<&'static Workload> {
 }
 
 /// A pod that a workload creates, with the owner that exceptions refer to. A PodTemplate creates none.
-fn pod_of(kind: &Workload, object: &Json) -> Option<Json> {
+pub fn pod_of(kind: &Workload, object: &Json) -> Option<Json> {
     if kind.kind == "PodTemplate" {
         return None;
     }

@@ -6,16 +6,16 @@
 //!
 //! 1. Shared code of all commands: `capture`, `style`, `report`, `output`, `progress`, `parallel`, `input`, `files`,
 //!    `findings`, `options`, `config`, `diff`, `markdown`, `smallest`, `selector`.
-//! 2. The content of files: `strict`, `namespaces`, `profiles`, `pods`, `offline`, `judge`, `present`.
+//! 2. The content of files: `strict`, `namespaces`, `profiles`, `pods`, `offline`, `parameters`, `judge`, `explained`,
+//!    `present`.
 //! 3. The state of a cluster: `cluster`, `revisions`, `live`; files that were written from it: `dumped`, `denial`,
 //!    `events`, `log`; or either: `ground`.
 //! 4. The effects of a change of profiles: `effects`, `impact`, `whatif`; and the smallest change of profiles that
 //!    admits the existing objects: `proposal`.
-//! 5. Commands, none of which uses another: `render`, `explain`, `check`, `eval`, `test`, `new`, `lint`, `migrate`, `history`,
+//! 5. Commands, none of which uses another: `render`, `check`, `eval`, `test`, `new`, `lint`, `migrate`, `history`,
 //!    `compare` (`palisade diff`), `replay`, `dump`, `rollback`, `rollout`, `exception`, `guard`, `status`, `audit`,
-//!    `readiness` (`palisade report`), `suggest`.
-//! 6. A command that uses another, to explain a pod: `why`.
-//! 7. The command line, its former spellings, its manual, and a test of documents that mention it: `args`, `deprecated`,
+//!    `readiness` (`palisade report`), `suggest`, `why`.
+//! 6. The command line, its former spellings, its manual, and a test of documents that mention it: `args`, `deprecated`,
 //!    `manual`, `written`.
 #![allow(clippy::disallowed_methods, reason = "this crate reads the files that its user names")]
 
@@ -35,7 +35,7 @@ mod effects;
 mod eval;
 mod events;
 mod exception;
-mod explain;
+mod explained;
 mod files;
 mod findings;
 mod ground;
@@ -56,6 +56,7 @@ mod offline;
 mod options;
 mod output;
 mod parallel;
+mod parameters;
 mod pods;
 mod present;
 mod profiles;
@@ -133,7 +134,6 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
         Command::New(command) => new::run(&command),
         Command::Eval(args) => eval::run(&args),
         Command::Check(args) => check::run(&args),
-        Command::Explain(args) => explain::run(&args),
         Command::Migrate(MigrateCommand::Psp(args)) => migrate::run(&args),
         Command::Lint(args) => return lint::run(&args),
         Command::History(args) => history::run(&args),

@@ -5,10 +5,13 @@ use std::{
     io::{self, ErrorKind, Write},
 };
 
+use clap::ValueEnum;
 use serde::Serialize;
+use serde_json::Value as Json;
 
 use crate::{
     capture,
+    options::OUTPUT,
     report::{self, Failure, Problem, Source},
 };
 
@@ -52,6 +55,40 @@ pub fn age(seconds: i64) -> String {
 /// The failure of output.
 pub fn could_not_print(error: &dyn std::fmt::Display) -> Failure {
     Failure::CouldNotRun(vec![Problem::new(format!("cannot print: {error}"))])
+}
+
+/// The argument for the format of a result.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub struct FormatArgs {
+    /// Output format.
+    #[arg(short, long, value_name = "FORMAT", default_value = "human", help_heading = OUTPUT)]
+    pub output: Format,
+}
+
+/// The format of a result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// Text, for people.
+    #[value(aliases = ["table", "text"])]
+    Human,
+    /// One object, for programs.
+    Json,
+    /// The same object as YAML.
+    Yaml,
+}
+
+impl FormatArgs {
+    /// The result as text.
+    ///
+    /// # Errors
+    /// It cannot be written as YAML.
+    pub fn text(self, human: impl FnOnce() -> String, object: impl FnOnce() -> Json) -> Result<String, Failure> {
+        match self.output {
+            Format::Human => Ok(human()),
+            Format::Json => Ok(format!("{:#}\n", object())),
+            Format::Yaml => yaml(&[object()]).map_err(|error| could_not_print(&error)),
+        }
+    }
 }
 
 /// Objects as YAML documents.

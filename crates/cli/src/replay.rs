@@ -27,6 +27,7 @@ use crate::{
     options::{self, INPUT},
     output,
     parallel::{parallel, threads},
+    parameters::ParamArgs,
     profiles,
     progress::Progress,
     report::{Failure, Problem},
@@ -73,6 +74,8 @@ pub struct ReplayArgs {
         help_heading = INPUT
     )]
     pub profiles: Vec<String>,
+    #[command(flatten)]
+    pub params: ParamArgs,
     /// Only requests in this namespace.
     #[arg(short, long, value_name = "NAME")]
     pub namespace: Option<String>,
@@ -93,6 +96,7 @@ pub fn run(args: &ReplayArgs) -> Result<(), Failure> {
         return Err(could_not_run("only one FILE can be standard input"));
     }
     let accepted = profiles::all(&files::sources(&args.profiles)?).map_err(Failure::fatal)?;
+    let accepted = args.params.set(accepted)?;
     let (tenants, version) = ground(&args.ground)?;
     let version = args.ground.kube_version.unwrap_or(version);
     let judge = Judge::new(&accepted, &tenants, version, Timestamp::now())?;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use clap::{Subcommand, ValueEnum};
+use clap::Subcommand;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{
     Api, Client, ResourceExt as _,
@@ -15,7 +15,7 @@ use serde_json::{Value as Json, json};
 
 use crate::{
     cluster::{ClusterArgs, could_not_run, failed},
-    output,
+    output::{self, FormatArgs},
     report::{self, Failure, Problem},
 };
 
@@ -67,18 +67,8 @@ pub struct ProfileArgs {
 pub struct StatusArgs {
     #[command(flatten)]
     pub of: ProfileArgs,
-    /// Output format.
-    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
-    pub output: StatusFormat,
-}
-
-/// The format of a status.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum StatusFormat {
-    /// A bar, and one line for each held namespace.
-    Table,
-    /// The status in the profile.
-    Json,
+    #[command(flatten)]
+    pub format: FormatArgs,
 }
 
 /// The arguments of `palisade rollout retry`.
@@ -114,10 +104,7 @@ pub fn run(command: &RolloutCommand) -> Result<(), Failure> {
     match command {
         RolloutCommand::Status(args) => {
             let (profile, status) = args.of.cluster.ask(async |client| read(&client, &args.of.profile).await)?;
-            output::print(&match args.output {
-                StatusFormat::Json => format!("{:#}\n", json!(status)),
-                StatusFormat::Table => table(&profile.name_any(), &status),
-            })
+            output::print(&args.format.text(|| table(&profile.name_any(), &status), || json!(status))?)
         }
         RolloutCommand::Pause(args) => args.cluster.ask(async |client| pause(&client, &args.profile, true).await),
         RolloutCommand::Resume(args) => args.cluster.ask(async |client| pause(&client, &args.profile, false).await),

@@ -6,7 +6,6 @@ use std::{
     time::Duration,
 };
 
-use clap::ValueEnum;
 use k8s_openapi::jiff::Timestamp;
 use kube::{Api, Client, ResourceExt, api::ListParams};
 use palisade_api::{ToolSecurityProfile, ToolSecurityProfileStatus};
@@ -15,7 +14,7 @@ use serde_json::{Value as Json, json};
 
 use crate::{
     cluster::{ClusterArgs, failed},
-    output,
+    output::{self, Format, FormatArgs},
     report::{Failure, one_line},
 };
 
@@ -42,23 +41,13 @@ pub struct StatusArgs {
     /// Names of ToolSecurityProfiles. The default is all.
     #[arg(value_name = "PROFILE")]
     pub profiles: Vec<String>,
-    /// Output format.
-    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
-    pub output: StatusFormat,
+    #[command(flatten)]
+    pub format: FormatArgs,
     /// Poll every two seconds and print changes, until Ctrl-C.
     #[arg(short, long)]
     pub watch: bool,
     #[command(flatten)]
     pub cluster: ClusterArgs,
-}
-
-/// The format of a status.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum StatusFormat {
-    /// One line for each profile, and details of problems below.
-    Table,
-    /// One object with the server and a list of profiles with their statuses.
-    Json,
 }
 
 /// Runs the command.
@@ -67,12 +56,10 @@ pub fn run(args: &StatusArgs) -> Result<(), Failure> {
         let mut shown = String::new();
         loop {
             let (server, profiles) = read(&client, &args.profiles).await?;
-            let text = match args.output {
-                StatusFormat::Table => table(&server, &profiles, Timestamp::now()),
-                StatusFormat::Json => format!("{:#}\n", as_json(&server, &profiles)),
-            };
+            let human = || table(&server, &profiles, Timestamp::now());
+            let text = args.format.text(human, || as_json(&server, &profiles))?;
             if text != shown {
-                let clear = args.watch && args.output == StatusFormat::Table && io::stdout().is_terminal();
+                let clear = args.watch && args.format.output == Format::Human && io::stdout().is_terminal();
                 output::print(&if clear { format!("{CLEAR}{text}") } else { text.clone() })?;
                 shown = text;
             }

@@ -8,11 +8,13 @@ use crate::{
     findings::Output,
     input::UnjudgedArgs,
     options::{INPUT, OUTPUT, kube_version_help},
+    parameters::ParamArgs,
 };
 
 const EXAMPLES: &str = "\
 Examples:
   palisade check --profile profiles/ --namespace tool-a --param uid=50001 manifests/
+  palisade check --profile profiles/ --namespaces namespace.yaml --explain pod.yaml
   helm template . | palisade check --profile profile.yaml --namespaces namespace.yaml -
   kustomize build . | palisade check --live -
   palisade check -o human -o sarif=check.sarif deployment.yaml
@@ -40,8 +42,12 @@ pub struct CheckArgs {
     #[arg(short = 'p', long = "profile", value_name = "FILE|DIR", help_heading = INPUT)]
     pub profiles: Vec<String>,
     /// Use the profiles, namespaces and approved exceptions of the cluster. Requires permission to read them.
-    #[arg(long, help_heading = INPUT, conflicts_with = "profiles")]
+    #[arg(long, help_heading = INPUT, conflicts_with_all = ["profiles", "dump"])]
     pub live: bool,
+    /// Use the profiles, namespaces and approved exceptions in a directory from palisade dump. Profiles of --profile
+    /// replace those of the dump.
+    #[arg(long, value_name = "DIR", help_heading = INPUT)]
+    pub dump: Option<String>,
     /// Namespace of objects that do not specify one. With --live, the default is the namespace of the context.
     #[arg(short, long, value_name = "NAME", help_heading = INPUT)]
     pub namespace: Option<String>,
@@ -50,9 +56,8 @@ pub struct CheckArgs {
     /// selected it.
     #[arg(long, value_name = "FILE", help_heading = INPUT)]
     pub namespaces: Option<String>,
-    /// Value of a profile parameter, for all namespaces. Repeatable.
-    #[arg(long = "param", value_name = "NAME=VALUE", help_heading = INPUT)]
-    pub params: Vec<String>,
+    #[command(flatten)]
+    pub params: ParamArgs,
     /// File with defaults for these options, instead of .palisade.yaml.
     #[arg(long, value_name = "FILE")]
     pub config: Option<String>,
@@ -69,6 +74,10 @@ pub struct CheckArgs {
     /// warning is a violation of a profile at the stage Warn or Audit.
     #[arg(long, value_name = "SEVERITY", help_heading = OUTPUT)]
     pub fail_on: Option<FailOn>,
+    /// For each object, also print the profiles that select it and the fields that they set. Admitted objects are
+    /// printed, too.
+    #[arg(long, help_heading = OUTPUT)]
+    pub explain: bool,
     #[command(flatten)]
     pub unjudged: UnjudgedArgs,
     #[command(flatten)]

@@ -9,7 +9,7 @@ use super::args::{CheckArgs, FailOn};
 use crate::{
     config,
     findings::{Format, Output},
-    report::{Failure, Problem},
+    report::Failure,
 };
 
 /// The options; an argument takes precedence over the file.
@@ -30,14 +30,7 @@ pub(super) fn read(args: &CheckArgs) -> Result<Config, Failure> {
     let file = config::Config::read(args.config.as_deref())?;
     let fail_on = file.value("failOn", file.content.fail_on.as_ref())?;
     let mut content = file.content;
-    for text in &args.params {
-        let Some((name, value)) = text.split_once('=').filter(|(name, _)| !name.is_empty()) else {
-            let problem = Problem::new(format!("--param {text}: must be NAME=VALUE, for example uid=50001"));
-            return Err(Failure::CouldNotRun(vec![problem]));
-        };
-        let value = value.parse().map_or_else(|_| IntOrText::Text(value.to_owned()), IntOrText::Int);
-        content.parameters.insert(name.to_owned(), value);
-    }
+    content.parameters.extend(args.params.params.iter().cloned());
     let mut output = if args.output.is_empty() { file.output } else { args.output.clone() };
     if output.is_empty() {
         output.push(Output { format: Format::Human, file: None });

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use palisade_api::{IntOrText, Override, ToolSecurityProfile};
 use palisade_cel::Minor;
 use palisade_compiler::{Namespace, namespace_selector};
 use palisade_objects::{json::set, selector, workload::Workload};
@@ -11,10 +10,12 @@ use serde_json::Value as Json;
 use super::{args::CheckArgs, config::Config};
 use crate::{
     cluster::could_not_run,
+    dumped::Dump,
     files,
     input::Object,
     judge, live,
     namespaces::{self, Tenant},
+    parameters,
     profiles::{self, Accepted},
     report::{self, Failure, Problem},
 };
@@ -88,7 +89,12 @@ pub(super) fn ground(
     names: &BTreeSet<String>,
 ) -> Result<Ground, Failure> {
     let mut version = config.kube_version.unwrap_or(Minor::DEFAULT);
-    let mut accepted = if args.live {
+    let given = if config.profiles.is_empty() {
+        None
+    } else {
+        Some(profiles::all(&files::sources(&config.profiles)?).map_err(Failure::fatal)?)
+    };
+    let accepted = if args.live {
         let missing: BTreeSet<_> =
             names.iter().filter(|name| !tenants.iter().any(|one| one.name == **name)).cloned().collect();
         let found = args.cluster.ask(async |client| {
@@ -102,20 +108,24 @@ pub(super) fn ground(
             live::profiles(&client).await
         })?;
         found.into_iter().map(profiles::accept_live).collect::<Result<_, _>>().map_err(Failure::CouldNotRun)?
+    } else if let Some(directory) = &args.dump {
+        let dump = Dump::open(directory)?;
+        version = config.kube_version.unwrap_or(dump.version);
+        let here = dump.tenants.into_iter().filter(|one| names.contains(&one.name));
+        let missing: Vec<_> = here.filter(|one| !tenants.iter().any(|other| other.name == one.name)).collect();
+        tenants.extend(missing);
+        given.unwrap_or(dump.profiles)
     } else {
-        profiles::all(&files::sources(&config.profiles)?).map_err(Failure::fatal)?
+        given.unwrap_or_default()
     };
     if accepted.is_empty() {
-        return Err(could_not_run("at least one profile is required, and the cluster has none"));
+        return Err(could_not_run("at least one profile is required, and there is none in the cluster"));
     }
-    if !config.parameters.is_empty() {
-        let given = |profile: &mut ToolSecurityProfile| give(profile, &config.parameters, names);
-        accepted = changed(accepted, &config.parameters, given)?;
-    }
+    let accepted = parameters::set(accepted, &config.parameters)?;
     let mut unknown = BTreeMap::new();
     let known: BTreeSet<_> = tenants.iter().map(|one| one.name.clone()).collect();
     for name in names.difference(&known) {
-        if args.live {
+        if args.live || args.dump.is_some() {
             report::note(&format!(
                 "note: namespace {name} is not in the cluster: it is treated as if each profile selected it"
             ));
@@ -126,47 +136,6 @@ pub(super) fn ground(
         }
     }
     Ok(Ground { accepted, tenants, version, unknown })
-}
-
-/// Sets the value of a parameter in namespaces, like an override in the profile.
-fn give(profile: &mut ToolSecurityProfile, values: &BTreeMap<String, IntOrText>, names: &BTreeSet<String>) {
-    let declared = |name: &String| profile.spec.parameters.iter().any(|parameter| parameter.name == *name);
-    let parameters: BTreeMap<_, _> =
-        values.iter().filter(|(name, _)| declared(name)).map(|(name, value)| (name.clone(), value.clone())).collect();
-    if parameters.is_empty() {
-        return;
-    }
-    let mut overrides = Vec::new();
-    for one in &profile.spec.overrides {
-        let (here, elsewhere): (Vec<_>, Vec<_>) = one.namespaces.iter().cloned().partition(|name| names.contains(name));
-        overrides.push(Override { namespaces: elsewhere, parameters: one.parameters.clone() });
-        let mut kept = one.parameters.clone();
-        kept.retain(|name, _| !parameters.contains_key(name));
-        overrides.push(Override { namespaces: here, parameters: kept });
-    }
-    overrides.push(Override { namespaces: names.iter().cloned().collect(), parameters });
-    overrides.retain(|one| !one.namespaces.is_empty() && !one.parameters.is_empty());
-    profile.spec.overrides = overrides;
-}
-
-/// The profiles after the change, compiled and checked again.
-fn changed(
-    accepted: Vec<Accepted>,
-    values: &BTreeMap<String, IntOrText>,
-    change: impl Fn(&mut ToolSecurityProfile),
-) -> Result<Vec<Accepted>, Failure> {
-    for name in values.keys() {
-        let declares = |one: &Accepted| one.profile.spec.parameters.iter().any(|parameter| parameter.name == *name);
-        if !accepted.iter().any(declares) {
-            return Err(could_not_run(format!("--param {name}: no profile has this parameter")));
-        }
-    }
-    let again = |one: Accepted| {
-        let mut profile = one.profile.clone();
-        change(&mut profile);
-        if profile == one.profile { Ok(one) } else { profiles::accept_live(profile) }
-    };
-    accepted.into_iter().map(again).collect::<Result<_, _>>().map_err(Failure::CouldNotRun)
 }
 
 /// A namespace that is not found: it has the labels by which the profiles select, and no others.

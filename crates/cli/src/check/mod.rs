@@ -18,22 +18,21 @@ use palisade_cel::Minor;
 
 use crate::{
     cluster::could_not_run,
+    explained::Explained,
     files,
     findings::Format,
     input::{self, Found},
-    judge::{Judge, Violation},
+    judge::Judge,
     namespaces::{self, Tenant},
     profiles,
     report::{self, Failure, Problem},
-    smallest::Least,
     style::Style,
 };
 
 /// An evaluated pod or workload.
 struct Judged<'a> {
     manifest: Manifest<'a>,
-    violations: Vec<Violation>,
-    change: Option<Least>,
+    explained: Explained,
 }
 
 /// The evaluated objects and the others.
@@ -42,6 +41,8 @@ struct Checked<'a> {
     /// The number of objects that profiles do not evaluate, by kind.
     others: BTreeMap<String, usize>,
     version: Minor,
+    /// Whether mutations and admitted objects are shown.
+    explain: bool,
 }
 
 /// Runs the command.
@@ -51,9 +52,8 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
     if stdin > 1 {
         return Err(could_not_run("only one FILE can be standard input"));
     }
-    if !args.live && config.profiles.is_empty() {
-        let help =
-            "specify files with --profile or `profiles` in .palisade.yaml, or read those of a cluster with --live";
+    if !args.live && args.dump.is_none() && config.profiles.is_empty() {
+        let help = "specify files with --profile or `profiles` in .palisade.yaml, or read those of a cluster with --live or --dump";
         return Err(Failure::CouldNotRun(vec![Problem::new("at least one profile is required").help(help)]));
     }
     let sources = files::sources(&args.files)?;
@@ -81,15 +81,12 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
     }
     let mut judged = Vec::new();
     for manifest in manifests.into_iter().filter(|one| !ground.unknown.contains_key(&one.namespace)) {
-        match judge.judge(manifest.kind, &manifest.json) {
-            Ok(violations) => {
-                let change = if violations.is_empty() { None } else { judge.smallest(manifest.kind, &manifest.json) };
-                judged.push(Judged { manifest, violations, change });
-            }
+        match judge.explain(manifest.kind, &manifest.json) {
+            Ok(explained) => judged.push(Judged { manifest, explained }),
             Err(why) => problems.push(manifest.object.problem("", format!("cannot be evaluated: {why}"))),
         }
     }
-    let checked = Checked { objects: judged, others, version: ground.version };
+    let checked = Checked { objects: judged, others, version: ground.version, explain: args.explain };
     let shared = show::shared(&checked, &ground.accepted);
     for output in &config.output {
         let shown = output.format == Format::Human && output.file.is_none();
@@ -116,7 +113,7 @@ fn nothing(others: &BTreeMap<String, usize>) -> String {
 }
 
 fn verdict(checked: &Checked<'_>, fail_on: FailOn) -> Result<(), Failure> {
-    let mut violations = checked.objects.iter().flat_map(|one| &one.violations);
+    let mut violations = checked.objects.iter().flat_map(|one| &one.explained.violations);
     let fails = match fail_on {
         FailOn::Error => violations.any(|one| one.denied),
         FailOn::Warning => violations.next().is_some(),

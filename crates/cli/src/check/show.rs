@@ -29,8 +29,11 @@ pub(super) fn shared(checked: &Checked<'_>, accepted: &[Accepted]) -> Findings {
     let customs = accepted.iter().flat_map(|one| &one.checked.customs);
     rules.extend(customs.map(|custom| rule(&custom.check.id, "Custom check of the profile")));
     rules.push(rule(REJECTED, "Rejected by the API server"));
-    let found: Vec<_> =
-        checked.objects.iter().flat_map(|one| one.violations.iter().map(|violation| finding(one, violation))).collect();
+    let found: Vec<_> = checked
+        .objects
+        .iter()
+        .flat_map(|one| one.explained.violations.iter().map(|violation| finding(one, violation)))
+        .collect();
     for one in &found {
         if !rules.iter().any(|rule| rule.id == one.rule) {
             rules.push(rule(&one.rule, "Rule of the generated policy"));
@@ -107,19 +110,23 @@ fn path(of: &Judged<'_>, message: &str) -> String {
 pub(super) fn human(checked: &Checked<'_>, style: Style) -> String {
     let mut text = String::new();
     for one in &checked.objects {
-        for violation in &one.violations {
+        if checked.explain {
+            text.push_str(&one.explained.heading());
+            text.push('\n');
+            text.push_str(&one.explained.mutations());
+            if !one.explained.violations.is_empty() {
+                text.push('\n');
+            }
+        }
+        for violation in &one.explained.violations {
             let place = one.manifest.object.place(&path(one, &violation.message));
             let problem = Problem::new(format!("{}: [{}] {}", name(one), violation.check, message(violation)));
             let problem = problem.severe(severity(violation)).at(one.manifest.object.source, place);
             text.push_str(&rendered(&problem, style));
             text.push('\n');
         }
-        if let Some(change) = &one.change {
-            let after = if change.left.is_empty() { "it passes" } else { "it has fewer violations" };
-            let _ = writeln!(text, "  {}: with this change {after}:", one_line(&name(one)));
-            for line in change.lines_at(one.manifest.kind) {
-                let _ = writeln!(text, "    {}", one_line(&line));
-            }
+        text.push_str(&one.explained.fixes(one.manifest.kind));
+        if checked.explain || !one.explained.violations.is_empty() {
             text.push('\n');
         }
     }
@@ -130,8 +137,8 @@ pub(super) fn human(checked: &Checked<'_>, style: Style) -> String {
 }
 
 fn summary(checked: &Checked<'_>) -> String {
-    let violations: usize = checked.objects.iter().map(|one| one.violations.len()).sum();
-    let failing = checked.objects.iter().filter(|one| !one.violations.is_empty()).count();
+    let violations: usize = checked.objects.iter().map(|one| one.explained.violations.len()).sum();
+    let failing = checked.objects.iter().filter(|one| !one.explained.violations.is_empty()).count();
     let count = |number: usize, what: &str| format!("{number} {what}{}", if number == 1 { "" } else { "s" });
     let mut line = match violations {
         0 if checked.objects.is_empty() => "0 objects evaluated".to_owned(),
@@ -153,6 +160,7 @@ pub(super) fn json(checked: &Checked<'_>) -> String {
         .iter()
         .map(|one| {
             let violations: Vec<_> = one
+                .explained
                 .violations
                 .iter()
                 .map(|violation| {
@@ -169,11 +177,12 @@ pub(super) fn json(checked: &Checked<'_>) -> String {
             json!({
                 "kind": one.manifest.object.kind, "name": one.manifest.json["metadata"]["name"],
                 "namespace": one.manifest.namespace, "file": one.manifest.object.source.name(), "line": line,
-                "violations": violations, "change": one.change,
+                "profiles": one.explained.profiles, "mutated": one.explained.mutated,
+                "violations": violations, "change": one.explained.change,
             })
         })
         .collect();
-    let violations: usize = checked.objects.iter().map(|one| one.violations.len()).sum();
+    let violations: usize = checked.objects.iter().map(|one| one.explained.violations.len()).sum();
     let version = checked.version.to_string();
     let report =
         json!({"kubeVersion": version, "objects": objects, "violations": violations, "skipped": checked.others});

@@ -6,7 +6,11 @@ use clap::ValueEnum;
 use palisade_apiserver::objects;
 use palisade_cel::Minor;
 
-use crate::options::{INPUT, OUTPUT, PluginArgs, kube_version_help, plugins_help};
+use crate::{
+    options::{INPUT, OUTPUT, PluginArgs, kube_version_help, plugins_help},
+    output::FormatArgs,
+    parameters::ParamArgs,
+};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -67,6 +71,8 @@ pub struct EvalArgs {
     /// there are no policies, and eval prints the API server's own answer.
     #[arg(long = "policies", value_name = "FILE|DIR", help_heading = INPUT)]
     pub files: Vec<String>,
+    #[command(flatten)]
+    pub params: ParamArgs,
     /// Objects to send, or `AdmissionReview`s: YAML or JSON files, directories of such files, or - for standard input.
     #[arg(value_name = "FILE|DIR", required = true)]
     pub requests: Vec<String>,
@@ -97,9 +103,8 @@ pub struct EvalArgs {
     /// Print the value and cost of each expression and variable, and complete mutated objects.
     #[arg(short, long, help_heading = OUTPUT)]
     pub verbose: bool,
-    /// Output format.
-    #[arg(short, long, value_name = "FORMAT", default_value = "human", help_heading = OUTPUT)]
-    pub output: EvalFormat,
+    #[command(flatten)]
+    pub format: FormatArgs,
 }
 
 impl EvalArgs {
@@ -122,13 +127,4 @@ pub enum OperationArg {
     Delete,
     /// Connect to the object, which has the options of the connection.
     Connect,
-}
-
-/// The format of verdicts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum EvalFormat {
-    /// Text.
-    Human,
-    /// A list with one element for each request.
-    Json,
 }

@@ -6,7 +6,6 @@ mod requests;
 mod show;
 
 pub use args::EvalArgs;
-use args::EvalFormat;
 
 use crate::{
     output,
@@ -22,11 +21,8 @@ pub fn run(args: &EvalArgs) -> Result<(), Failure> {
     let cluster = cluster::read(args)?;
     let (requests, problems) = requests::read(args, &cluster)?;
     let answers: Vec<_> = requests.iter().map(|request| request.ask(&cluster)).collect();
-    let text = match args.output {
-        EvalFormat::Human => show::human(&answers, cluster.has_policies(), args.verbose)?,
-        EvalFormat::Json => show::json(&answers),
-    };
-    output::print(&text)?;
+    let human = show::human(&answers, cluster.has_policies(), args.verbose)?;
+    output::print(&args.format.text(|| human, || show::json(&answers))?)?;
     if !problems.is_empty() {
         return Err(Failure::CouldNotRun(problems));
     }

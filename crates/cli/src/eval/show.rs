@@ -72,8 +72,8 @@ fn line(text: &mut String, level: usize, content: &str) {
 }
 
 /// As JSON.
-pub fn json(answers: &[Answer<'_>]) -> String {
-    format!("{:#}\n", answers.iter().map(one).collect::<Json>())
+pub fn json(answers: &[Answer<'_>]) -> Json {
+    answers.iter().map(one).collect()
 }
 
 fn one(Answer { title, review, matched }: &Answer<'_>) -> Json {

@@ -1,8 +1,8 @@
 //! The arguments of `palisade exception`.
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 
-use crate::cluster::ClusterArgs;
+use crate::{cluster::ClusterArgs, output::FormatArgs};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -55,18 +55,8 @@ pub struct ListArgs {
     /// List only exceptions that are not approved yet.
     #[arg(long)]
     pub pending: bool,
-    /// Output format.
-    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
-    pub output: ListFormat,
-}
-
-/// The format of a list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ListFormat {
-    /// One line for each exception.
-    Table,
-    /// One object with a list of the exceptions in the cluster.
-    Json,
+    #[command(flatten)]
+    pub format: FormatArgs,
 }
 
 /// The arguments for one exception.
@@ -77,18 +67,8 @@ pub struct OneArgs {
     pub name: String,
     #[command(flatten)]
     pub of: NamespaceArgs,
-    /// Output format.
-    #[arg(short, long, value_name = "FORMAT", default_value = "text")]
-    pub output: OneFormat,
-}
-
-/// The format of one exception.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum OneFormat {
-    /// Text.
-    Text,
-    /// The object in the cluster after the command.
-    Json,
+    #[command(flatten)]
+    pub format: FormatArgs,
 }
 
 /// The arguments of `palisade exception approve`.

@@ -18,10 +18,10 @@ use palisade_process::lists;
 use serde_json::{Value as Json, json};
 
 pub use self::args::ExceptionCommand;
-use self::args::{ApproveArgs, ListArgs, ListFormat, NamespaceArgs, OneArgs, OneFormat};
+use self::args::{ApproveArgs, ListArgs, NamespaceArgs, OneArgs};
 use crate::{
     cluster::{could_not_run, failed},
-    output,
+    output::{self, Format, FormatArgs},
     report::{self, Failure, Problem},
 };
 
@@ -123,34 +123,27 @@ async fn list(client: &Client, args: &ListArgs) -> Result<(), Failure> {
     let found = lists::all(&api, &ListParams::default()).await;
     let mut found = found.map_err(|error| refused("cannot list exceptions", &error))?;
     found.retain(|one| !args.pending || shown::is_pending(one));
-    output::print(&match args.output {
-        ListFormat::Json => format!("{:#}\n", json!({"exceptions": found})),
-        ListFormat::Table => shown::table(&found, args.all_namespaces),
-    })
+    let human = || shown::table(&found, args.all_namespaces);
+    output::print(&args.format.text(human, || json!({"exceptions": found}))?)
 }
 
 async fn show(client: &Client, args: &OneArgs) -> Result<(), Failure> {
     let found = Place::of(client, &args.of).get(&args.name).await?;
-    output::print(&match args.output {
-        OneFormat::Json => format!("{:#}\n", json!(found)),
-        OneFormat::Text => shown::details(&found, Timestamp::now()),
-    })
+    output::print(&args.format.text(|| shown::details(&found, Timestamp::now()), || json!(found))?)
 }
 
 /// The last line of a command that writes.
-fn done(format: OneFormat, object: &ToolSecurityException, text: &str) -> Result<(), Failure> {
-    output::print(&match format {
-        OneFormat::Json => format!("{:#}\n", json!(object)),
-        OneFormat::Text => format!("exception {} {text}\n", object.metadata.name.as_deref().unwrap_or_default()),
-    })
+fn done(format: FormatArgs, object: &ToolSecurityException, text: &str) -> Result<(), Failure> {
+    let human = || format!("exception {} {text}\n", object.metadata.name.as_deref().unwrap_or_default());
+    output::print(&format.text(human, || json!(object))?)
 }
 
 async fn approve(client: &Client, args: &ApproveArgs) -> Result<(), Failure> {
-    let OneArgs { name, of, output } = &args.one;
+    let OneArgs { name, of, format } = &args.one;
     let place = Place::of(client, of);
     let found = place.get(name).await?;
     let details = shown::details(&found, Timestamp::now());
-    if *output == OneFormat::Text {
+    if format.output == Format::Human {
         output::print(&details)?;
     } else {
         report::note(&details);
@@ -163,7 +156,7 @@ async fn approve(client: &Client, args: &ApproveArgs) -> Result<(), Failure> {
         ]));
     }
     if found.is_approved() {
-        return done(*output, &found, "unchanged: already approved");
+        return done(*format, &found, "unchanged: already approved");
     }
     if !args.yes && !asked()? {
         return Err(could_not_run("no approval was written"));
@@ -174,7 +167,7 @@ async fn approve(client: &Client, args: &ApproveArgs) -> Result<(), Failure> {
     if !written.is_approved() {
         return Err(changed(name));
     }
-    done(*output, &written, "approved")
+    done(*format, &written, "approved")
 }
 
 /// Asks for confirmation.
@@ -206,10 +199,10 @@ async fn revoke(client: &Client, args: &OneArgs) -> Result<(), Failure> {
     let place = Place::of(client, &args.of);
     let found = place.get(&args.name).await?;
     if found.approval_state() == ApprovalState::Missing {
-        return done(args.output, &found, "unchanged: not approved");
+        return done(args.format, &found, "unchanged: not approved");
     }
     let written = place.write(&found, &Json::Null).await?;
-    done(args.output, &written, "revoked")
+    done(args.format, &written, "revoked")
 }
 
 #[cfg(test)]

@@ -93,7 +93,7 @@ fn with(server: Server, command: impl AsyncFnOnce(Client) -> Result<(), Failure>
 
 fn one() -> OneArgs {
     let of = NamespaceArgs { namespace: None, cluster: ClusterArgs::default() };
-    OneArgs { name: "gpu".to_owned(), of, output: OneFormat::Text }
+    OneArgs { name: "gpu".to_owned(), of, format: FormatArgs { output: Format::Human } }
 }
 
 fn approve_it(server: Server, generation: Option<i64>) -> (Option<String>, Vec<Json>) {

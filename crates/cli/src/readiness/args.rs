@@ -8,6 +8,7 @@ use k8s_openapi::{apimachinery::pkg::apis::meta::v1::LabelSelector, jiff::Timest
 use crate::{
     ground::GroundArgs,
     options::{self, INPUT, OUTPUT},
+    parameters::ParamArgs,
     selector,
 };
 
@@ -36,6 +37,8 @@ pub struct ReportArgs {
     /// File or directory with profiles that replace those of the cluster or of the files. Repeatable.
     #[arg(short = 'p', long = "profile", value_name = "FILE|DIR", help_heading = INPUT)]
     pub profiles: Vec<String>,
+    #[command(flatten)]
+    pub params: ParamArgs,
     /// Earlier report in the format of -o json, for the trend. Repeatable.
     #[arg(long, value_name = "FILE", help_heading = INPUT)]
     pub earlier: Vec<String>,

@@ -42,7 +42,7 @@ impl Judged {
     pub fn new(args: &ReportArgs, now: Timestamp) -> Result<Self, Failure> {
         let mut progress = Progress::new();
         let Ground { accepted, mut tenants, version, objects, mutators, problems } =
-            Ground::open(&args.ground, &args.files, &args.profiles, &mut progress)?;
+            Ground::open(&args.ground, &args.files, &args.profiles, &args.params, &mut progress)?;
         let names = tenants.iter().map(|one| one.name.clone()).collect();
         let is_narrowed = narrow(args, &mut tenants)?;
         let denying = accepted.iter().map(|one| profiles::in_deny(&one.profile)).collect::<Result<Vec<_>, _>>();

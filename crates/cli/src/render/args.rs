@@ -3,7 +3,7 @@
 use clap::ValueEnum;
 use palisade_cel::Minor;
 
-use crate::options::kube_version_help;
+use crate::{options::kube_version_help, parameters::ParamArgs};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -27,6 +27,8 @@ pub struct RenderArgs {
     /// The parameters of each namespace that the profile selects are printed, too.
     #[arg(long, value_name = "FILE")]
     pub namespaces: Option<String>,
+    #[command(flatten)]
+    pub params: ParamArgs,
     /// Print the mutated Pods of this file or directory instead, with the changes as comments; - is standard input. A
     /// pod is in its own namespace, otherwise in the only namespace of --namespaces. Without --namespaces, all profiles
     /// select it, with sample values of parameters.

@@ -26,7 +26,7 @@ pub fn run(args: &RenderArgs) -> Result<(), Failure> {
         return Err(Failure::CouldNotRun(vec![Problem::new(message)]));
     }
     let sources = files::sources(std::slice::from_ref(&args.profile))?;
-    let accepted = profiles::all(&sources)?;
+    let accepted = args.params.set(profiles::all(&sources)?)?;
     let namespaces = match &args.namespaces {
         Some(path) => namespaces::read(&files::read(path)?)?,
         None => Vec::new(),

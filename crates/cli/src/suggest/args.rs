@@ -6,6 +6,7 @@ use k8s_openapi::jiff::Timestamp;
 use crate::{
     ground::GroundArgs,
     options::{self, INPUT, OUTPUT},
+    parameters::ParamArgs,
 };
 
 const EXAMPLES: &str = "\
@@ -33,6 +34,8 @@ pub struct SuggestArgs {
     /// File or directory with profiles that replace those of the cluster or of the files. Repeatable.
     #[arg(short = 'p', long = "profile", value_name = "FILE|DIR", help_heading = INPUT)]
     pub profiles: Vec<String>,
+    #[command(flatten)]
+    pub params: ParamArgs,
     /// Time of the evaluation, for example 2026-11-25T08:00:00Z. Exceptions that end before it are not applied. The
     /// default is now.
     #[arg(long, value_name = "TIME", value_parser = options::time)]

@@ -36,7 +36,8 @@ pub fn run(args: &SuggestArgs) -> Result<(), Failure> {
     let now = args.time.unwrap_or_else(Timestamp::now);
     // An invalid profile is not a finding about the cluster.
     let mut progress = Progress::new();
-    let ground = Ground::open(&args.ground, &args.files, &args.profiles, &mut progress).map_err(Failure::fatal)?;
+    let ground =
+        Ground::open(&args.ground, &args.files, &args.profiles, &args.params, &mut progress).map_err(Failure::fatal)?;
     let Ground { accepted, tenants, version, objects, problems, .. } = ground;
     let denying = accepted.iter().map(|one| profiles::in_deny(&one.profile)).collect::<Result<Vec<_>, _>>();
     let judge = Judge::new(&denying.map_err(Failure::CouldNotRun)?, &tenants, version, now)?;

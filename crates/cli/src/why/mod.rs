@@ -4,19 +4,26 @@ mod tenant;
 
 use std::{collections::BTreeMap, fmt::Write as _, sync::Arc};
 
-use clap::ValueEnum;
 use k8s_openapi::jiff::Timestamp;
 use kube::Client;
 use palisade_api::{Stage, ToolSecurityParamsSpec, ToolSecurityReportSpec, conditions::ExceptionReason, names};
-use palisade_objects::json::{Change as _, set};
+use palisade_cel::Minor;
+use palisade_objects::{
+    existing::anew,
+    json::{Change as _, set},
+};
 use serde::Serialize;
 use serde_json::{Value as Json, json};
 
 use crate::{
     cluster::{ClusterArgs, could_not_run, failed},
-    explain, input,
+    explained::Explained,
+    input,
+    judge::Judge,
+    live,
     namespaces::{self, Tenant},
-    output, pods,
+    output::{self, FormatArgs},
+    pods,
     profiles::{self, Accepted},
     report::{self, Failure, Problem, Source, harmless},
 };
@@ -44,20 +51,10 @@ pub struct WhyArgs {
     /// pod in the namespace.
     #[arg(long, value_name = "FILE|DIR|pod/NAME")]
     pub pod: Option<String>,
-    /// Output format.
-    #[arg(short, long, value_name = "FORMAT", default_value = "human")]
-    pub output: WhyFormat,
+    #[command(flatten)]
+    pub format: FormatArgs,
     #[command(flatten)]
     pub cluster: ClusterArgs,
-}
-
-/// The format of an answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum WhyFormat {
-    /// Text.
-    Human,
-    /// One object.
-    Json,
 }
 
 /// The active settings of a namespace.
@@ -71,7 +68,7 @@ struct Why {
     /// Profiles that do not select it.
     not_selected_by: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pod: Option<Json>,
+    pod: Option<Explained>,
 }
 
 /// The active settings of one profile.
@@ -132,6 +129,8 @@ struct Live {
     /// The parameters in the namespace; `None` if the profiles define all of them.
     params: Option<Vec<Json>>,
     pod: Option<Json>,
+    /// The version of the API server, if there is a pod.
+    version: Option<Minor>,
 }
 
 /// Runs the command.
@@ -144,13 +143,13 @@ pub fn run(args: &WhyArgs) -> Result<(), Failure> {
     }
     let mut live = args.cluster.ask(async |client| read(&client, args).await)?;
     live.pod = live.pod.or_else(|| of_file.into_iter().next());
-    let (why, text) = if live.params.is_some() { (tenant::answer(&live)?, None) } else { answer(&live)? };
-    output::print(&match args.output {
-        WhyFormat::Human => human(&why, text.as_deref()),
-        WhyFormat::Json => format!("{:#}\n", json!(why)),
-    })?;
-    let denied = why.pod.as_ref().is_some_and(|pod| pod["refused"].as_array().is_some_and(|all| !all.is_empty()));
-    if denied { Err(Failure::Wrong(vec![Problem::new("the pod violates a profile")])) } else { Ok(()) }
+    let why = if live.params.is_some() { tenant::answer(&live)? } else { answer(&live)? };
+    output::print(&args.format.text(|| human(&why), || json!(why))?)?;
+    if why.pod.as_ref().is_some_and(Explained::is_denied) {
+        Err(Failure::Wrong(vec![Problem::new("the pod violates a profile")]))
+    } else {
+        Ok(())
+    }
 }
 
 fn live_pod(argument: &str) -> Option<&str> {
@@ -196,7 +195,10 @@ async fn read(client: &Client, args: &WhyArgs) -> Result<Live, Failure> {
     }
     if let Some(name) = args.pod.as_deref().and_then(live_pod) {
         let pod = get(client, &format!("{core}/pods/{name}")).await;
-        live.pod = Some(pod.map_err(|error| failed(&format!("cannot read pod {name}"), &error))?);
+        live.pod = Some(anew(pod.map_err(|error| failed(&format!("cannot read pod {name}"), &error))?));
+    }
+    if args.pod.is_some() {
+        live.version = Some(live::version(client).await?);
     }
     Ok(live)
 }
@@ -216,8 +218,8 @@ async fn items(client: &Client, path: &str, kind: &str) -> Result<Vec<Json>, kub
     Ok(items)
 }
 
-/// The conclusions, and the text about the pod.
-fn answer(live: &Live) -> Result<(Why, Option<String>), Failure> {
+/// The conclusions.
+fn answer(live: &Live) -> Result<Why, Failure> {
     let all: Vec<&Json> = [&live.namespace].into_iter().chain(&live.exceptions).chain(&live.profiles).collect();
     let list = json!({"apiVersion": "v1", "kind": "List", "items": all});
     let source = Arc::new(Source::new("the cluster", list.to_string()));
@@ -240,10 +242,11 @@ fn answer(live: &Live) -> Result<(Why, Option<String>), Failure> {
             Err(found) => why.profiles.push(rejected(raw, &found)),
         }
     }
-    let Some(pod) = live.pod.clone() else { return Ok((why, None)) };
-    let (text, json) = explain::one(pod, &selecting, &tenant)?;
-    why.pod = Some(json);
-    Ok((why, Some(text)))
+    let Some(mut pod) = live.pod.clone() else { return Ok(why) };
+    set(&mut pod, &["metadata", "namespace"], why.namespace.as_str());
+    let judge = Judge::new(&selecting, &[tenant], live.version.unwrap_or(Minor::DEFAULT), Timestamp::now())?;
+    why.pod = Some(judge.explain(None, &pod).map_err(could_not_run)?);
+    Ok(why)
 }
 
 fn ready(raw: &Json) -> (String, String) {
@@ -367,7 +370,7 @@ fn exceptions(accepted: &Accepted, tenant: &Tenant, params: &ToolSecurityParamsS
     in_force(params).chain(without_effect).collect()
 }
 
-fn human(why: &Why, pod: Option<&str>) -> String {
+fn human(why: &Why) -> String {
     let mut out = format!("namespace {}\n", why.namespace);
     if why.profiles.is_empty() && why.profiles_read {
         out.push_str("\nno profile selects it: Palisade does not evaluate its pods\n");
@@ -378,8 +381,8 @@ fn human(why: &Why, pod: Option<&str>) -> String {
     if !why.not_selected_by.is_empty() {
         let _ = writeln!(out, "\nnot selected by: {}", why.not_selected_by.join(", "));
     }
-    if let Some(pod) = pod {
-        let _ = write!(out, "\n{pod}");
+    if let Some(pod) = &why.pod {
+        let _ = write!(out, "\n{}", pod.human());
     }
     // Text of a tenant must not move the terminal's cursor.
     out.chars().map(|c| if c == '\n' { c } else { harmless(c) }).collect()
@@ -499,13 +502,14 @@ mod tests {
                 "violations": [{"workload": "Deployment/web", "check": "privileged", "message": "is \u{1b}[2J", "objects": 2, "stage": "Audit"}],
             }})],
             pod,
+            version: None,
         }
     }
 
     #[test]
     fn each_part_says_where_it_comes_from() {
-        let (why, _) = answer(&live(None)).expect("an answer");
-        let text = human(&why, None);
+        let why = answer(&live(None)).expect("an answer");
+        let text = human(&why);
         for line in [
             "  stage       pods Warn, workloads Warn (from label stage.toolsecurity.dev/tools=Warn, by kubectl-label; its labels last changed 2026-02-03T04:05:06Z)",
             "              check runAsUser Deny (from the profile)",
@@ -534,10 +538,12 @@ mod tests {
             "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"},
             "spec": {"securityContext": {"runAsUser": 7}, "containers": [{"name": "a", "image": "b"}]},
         });
-        let (why, text) = answer(&live(Some(pod))).expect("an answer");
-        let refused = &why.pod.as_ref().expect("a pod")["refused"];
-        assert_eq!(refused.as_array().map(Vec::len), Some(1), "{refused}");
-        assert!(text.as_ref().is_some_and(|text| text.contains("[runAsUser]") && text.contains("50001")), "{text:?}");
+        let why = answer(&live(Some(pod))).expect("an answer");
+        let violations = &why.pod.as_ref().expect("a pod").violations;
+        assert_eq!(violations.iter().map(|one| (&*one.check, one.denied)).collect::<Vec<_>>(), [("runAsUser", true)]);
+        let text = human(&why);
+        assert!(text.contains("Pod/p in namespace tool-a: denied (profiles: tools)\n"), "{text}");
+        assert!(text.contains("~ spec.securityContext.runAsUser: 7 -> 50001"), "{text}");
     }
 
     #[test]

@@ -101,7 +101,7 @@ mod tests {
             )],
             ..Live::default()
         };
-        let text = super::super::human(&answer(&live).unwrap(), None);
+        let text = super::super::human(&answer(&live).unwrap());
         assert_eq!(
             text,
             "namespace tool-a\n\n\

@@ -68,7 +68,7 @@ fn every_command_judges_by_what_is_approved() {
         ]);
         let commands: [&[&str]; 3] = [
             &["eval", "--policies", "profile.yaml", "--policies", "namespace.yaml", "pod.yaml"],
-            &["explain", "pod.yaml", "--profile", "profile.yaml", "--namespaces", "namespace.yaml"],
+            &["check", "--explain", "pod.yaml", "--profile", "profile.yaml", "--namespaces", "namespace.yaml"],
             &["test", "suite.yaml"],
         ];
         for command in commands {

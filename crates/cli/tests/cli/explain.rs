@@ -1,4 +1,4 @@
-//! `palisade explain`, as a tenant meets it.
+//! `palisade check --explain`, as a tenant meets it.
 
 use serde_json::{Value as Json, json};
 
@@ -47,7 +47,7 @@ spec:
 
 fn explain(pod: &str, more: &[&str]) -> Run {
     let files = directory(&[("pod.yaml", pod), ("profile.yaml", PROFILE), ("namespace.yaml", NAMESPACE)]);
-    run_in(files.path(), &[&["explain", "pod.yaml", "--profile", "profile.yaml"], more].concat(), "")
+    run_in(files.path(), &[&["check", "--explain", "pod.yaml", "--profile", "profile.yaml"], more].concat(), "")
 }
 
 const HERE: [&str; 2] = ["--namespaces", "namespace.yaml"];
@@ -58,17 +58,16 @@ fn explain_shows_the_mutations_of_an_admitted_pod() {
     assert_eq!((run.code, run.err.as_str()), (Some(0), ""), "{}", run.out);
     assert_eq!(
         run.out,
-        "pod good in namespace tool-a, profiles: tools
+        "Pod/good in namespace tool-a: admitted (profiles: tools)
+  mutated:
+    pod securityContext.runAsNonRoot true
+    pod securityContext.runAsUser 50001
+    pod securityContext.seccompProfile {type: RuntimeDefault}
+    container \"app\" securityContext.allowPrivilegeEscalation false
+    container \"app\" securityContext.capabilities.drop [ALL]
+    container \"app\" image nginx is now mirror.example/docker.io/library/nginx
 
-mutated:
-  pod securityContext.runAsNonRoot true
-  pod securityContext.runAsUser 50001
-  pod securityContext.seccompProfile {type: RuntimeDefault}
-  container \"app\" securityContext.allowPrivilegeEscalation false
-  container \"app\" securityContext.capabilities.drop [ALL]
-  container \"app\" image nginx is now mirror.example/docker.io/library/nginx
-
-admitted
+1 object evaluated, no violations
 "
     );
 }
@@ -77,9 +76,8 @@ admitted
 fn explain_shows_the_smallest_change_for_a_denied_pod() {
     let run = explain(BAD, &HERE);
     assert_eq!(run.code, Some(1), "{}", run.err);
-    let (_, changed) =
-        run.out.split_once("with this change it is admitted:\n").unwrap_or_else(|| panic!("{}", run.out));
-    let mut lines: Vec<_> = changed.lines().map(str::trim).collect();
+    let (_, changed) = run.out.split_once("with this change it passes:\n").unwrap_or_else(|| panic!("{}", run.out));
+    let mut lines: Vec<_> = changed.lines().take_while(|line| !line.is_empty()).map(str::trim).collect();
     lines.sort_unstable();
     // The rest is defaulted, and what may stay stays.
     assert_eq!(
@@ -96,11 +94,11 @@ fn explain_shows_the_smallest_change_for_a_denied_pod() {
 
 #[test]
 fn suggested_patch_makes_the_pod_pass() {
-    let run = explain(BAD, &["--namespace", "namespace.yaml", "-o", "json"]);
+    let run = explain(BAD, &[&HERE[..], &["-o", "json"]].concat());
     let said: Json = serde_json::from_str(&run.out).unwrap();
-    let one = &said["items"][0];
+    let one = &said["objects"][0];
     assert_eq!(
-        one["refused"].as_array().unwrap().iter().filter(|one| one["check"] == "privileged").count(),
+        one["violations"].as_array().unwrap().iter().filter(|one| one["check"] == "privileged").count(),
         1,
         "{one:#}"
     );
@@ -118,35 +116,56 @@ fn explain_reports_violations_without_a_known_fix() {
     let pod = GOOD.replace("}]}", "}], volumes: [{name: v, hostPath: {path: /}}], hostIPC: true}");
     let run = explain(&pod, &HERE);
     assert_eq!(run.code, Some(1));
-    assert!(run.out.contains("with this change it has fewer violations:\n  - spec.hostIPC: true\n"), "{}", run.out);
-    assert!(run.out.contains("[restrictedVolumes]: no compliant value is known"), "{}", run.out);
+    assert!(run.out.contains("with this change it has fewer violations:\n    - spec.hostIPC: true\n"), "{}", run.out);
+    assert!(run.out.contains("[restrictedVolumes] has no change that is known to fix it: see https://"), "{}", run.out);
 }
 
 #[test]
-fn explain_without_a_namespace_notes_placeholder_parameters() {
-    let run = explain(GOOD, &["-o", "yaml"]);
-    assert_eq!(run.code, Some(0), "{}", run.err);
-    assert!(run.err.contains("sample values (profile tools)"), "{}", run.err);
-    assert!(run.out.contains("field: securityContext.runAsUser"), "{}", run.out);
+fn former_explain_command_is_check_with_a_warning() {
+    let files = directory(&[("pod.yaml", BAD), ("profile.yaml", PROFILE), ("namespace.yaml", NAMESPACE)]);
+    let former = ["explain", "--pod", "pod.yaml", "--profile", "profile.yaml", "--namespace", "namespace.yaml"];
+    let run = run_in(files.path(), &former, "");
+    assert_eq!((run.code, run.out), (Some(1), explain(BAD, &HERE).out));
+    assert!(run.err.contains("palisade explain is deprecated: use palisade check --explain"), "{}", run.err);
 }
 
 #[test]
-fn explain_without_a_valid_pod_exits_with_code_2() {
-    for (pod, says) in [
-        (NAMESPACE, "a Pod is required"),
-        ("apiVersion: v1\nkind: Pod\nspec: {}", "at least one container is required"),
+fn workload_shows_what_its_pods_get() {
+    let deployment = "
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  selector: {matchLabels: {app: web}}
+  template: {metadata: {labels: {app: web}}, spec: {containers: [{name: app, image: nginx}]}}
+";
+    let run = explain(deployment, &HERE);
+    assert_eq!((run.code, run.err.as_str()), (Some(0), ""), "{}", run.out);
+    let heading = "Deployment/web in namespace tool-a: admitted (profiles: tools)\n  mutated in its pods:\n";
+    assert!(
+        run.out.starts_with(heading) && run.out.contains("    pod securityContext.runAsUser 50001\n"),
+        "{}",
+        run.out
+    );
+}
+
+#[test]
+fn explain_without_a_valid_pod_is_no_success() {
+    for (pod, code, says) in [
+        (NAMESPACE, 2, "no object was evaluated"),
+        ("apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {}", 1, "spec.containers: Required value"),
     ] {
         let run = explain(pod, &HERE);
-        assert_eq!(run.code, Some(2), "{}", run.err);
-        assert!(run.err.contains(says), "{}", run.err);
+        assert_eq!(run.code, Some(code), "{}", run.err);
+        assert!(format!("{}{}", run.out, run.err).contains(says), "{}{}", run.out, run.err);
     }
 }
 
 fn refused(pod: &str) -> Vec<(String, String)> {
-    let run = explain(pod, &["--namespace", "namespace.yaml", "-o", "json"]);
+    let run = explain(pod, &[&HERE[..], &["-o", "json"]].concat());
     let said: Json = serde_json::from_str(&run.out).unwrap_or_else(|error| panic!("{error}: {}", run.err));
     let text = |one: &Json, field: &str| one[field].as_str().unwrap().to_owned();
-    let all = said["items"][0]["refused"].as_array().unwrap();
+    let all = said["objects"][0]["violations"].as_array().unwrap();
     all.iter().map(|one| (text(one, "check"), text(one, "message"))).collect()
 }
 
@@ -161,7 +180,7 @@ fn hostile_container_name_forges_no_violation() {
     let checks: Vec<_> = found.iter().map(|(check, _)| check.as_str()).collect();
     assert!(checks.contains(&"hostPorts") && checks.len() == 2, "{found:?}");
     let run = explain(&pod, &HERE);
-    assert!(run.out.lines().filter(|line| line.starts_with("  [")).count() == 2, "{}", run.out);
+    assert!(run.out.matches("error: ").count() == 2, "{}", run.out);
 }
 
 #[test]

@@ -88,7 +88,12 @@ const COMMANDS: [(&str, &[&str], i32, &str); 8] = [
     ("lint", &["lint", "in"], 0, " Pod"),
     ("report", &["report", "in", "ns.yaml", "--profile", "profile.yaml", "-o", "json"], 0, "\"workloads\": 1"),
     ("suggest", &["suggest", "in", "ns.yaml", "--profile", "profile.yaml"], 0, "hostNamespaces"),
-    ("explain", &["explain", "in", "--profile", "profile.yaml"], 1, "hostNamespaces"),
+    (
+        "check --explain",
+        &["check", "--explain", "in", "--profile", "profile.yaml", "--namespaces", "ns.yaml"],
+        1,
+        "hostNamespaces",
+    ),
 ];
 
 fn run(arguments: &[&str], input: &str, more: &[(&str, &str)]) -> Run {

@@ -408,9 +408,12 @@ fn directories_are_read_or_refused_in_words() {
     for (arguments, expected) in [
         (&["render", "d"][..], "kind: ValidatingAdmissionPolicy"),
         (&["render", "d", "--pod", "d"], "kind: Pod"),
-        (&["explain", "--profile", "d", "d"], "pod \"p\""),
+        (
+            &["check", "--explain", "--profile", "d", "d", "-n", "tool-a", "--param", "uid=50001"],
+            "Pod/p in namespace tool-a",
+        ),
         (&["render", "d", "--namespaces", "d"], "d: is a directory; specify a file"),
-        (&["explain", "--profile", "d", "d", "--namespaces", "d"], "d: is a directory; specify a file"),
+        (&["check", "--profile", "d", "d", "--namespaces", "d"], "d: is a directory; specify a file"),
     ] {
         let run = run_in(directory.path(), arguments, "");
         let text = format!("{}{}", run.out, run.err);

@@ -219,8 +219,8 @@ pub const COMMANDS: [Command; 28] = [
     Command { line: "render {profile}", inputs: &[P] },
     Command { line: "render {profile} --namespaces {namespace} --kube-version 1.33 -o json", inputs: &[P, N] },
     Command { line: "render {profile} --namespaces {namespace} --pod {pod} -o diff", inputs: &[P, N, O] },
-    Command { line: "explain --profile {profile} {pod}", inputs: &[P, O] },
-    Command { line: "explain -p {profile} {pod} --namespaces {namespace} -o yaml", inputs: &[P, O, N] },
+    Command { line: "check --explain -p {profile} {pod} -n tool-b --param uid=7", inputs: &[P, O] },
+    Command { line: "check --explain -p {profile} {pod} --namespaces {namespace} -o json", inputs: &[P, O, N] },
     Command { line: "eval --policies {policy} --policies {namespace} {pod} {lease} -v", inputs: &[V, N, O, L] },
     Command {
         line: "eval --policies {policy} --operation update --old {old} {pod} -o json",

@@ -89,13 +89,12 @@ pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
 
 /// The resources of a rule that are no wildcards, as group, version and plural.
 fn named(rule: &ResourceRule) -> impl Iterator<Item = (&str, &str, &str)> {
-    let is_plain = |name: &&String| !name.contains('*');
-    let resources = || rule.resources.iter().filter(move |name| is_plain(name) && !name.contains('/'));
-    rule.groups.iter().filter(is_plain).flat_map(move |group| {
-        resources().flat_map(move |resource| {
-            let versions = rule.versions.iter().filter(is_plain);
-            versions.map(move |version| (group.as_str(), version.as_str(), resource.as_str()))
-        })
+    fn plain(names: &[String]) -> impl Iterator<Item = &str> {
+        names.iter().map(String::as_str).filter(|name| !name.contains('*'))
+    }
+    plain(&rule.groups).flat_map(move |group| {
+        let resources = plain(&rule.resources).filter(|name| !name.contains('/'));
+        resources.flat_map(move |resource| plain(&rule.versions).map(move |version| (group, version, resource)))
     })
 }
 
