@@ -11,7 +11,8 @@ enum Now {
 }
 
 /// The former options of commands.
-const RENAMED: [(&str, &[&str], Now); 8] = [
+const RENAMED: [(&str, &[&str], Now); 9] = [
+    ("audit", &["--profile", "-p"], Now::Option("--profile-name")),
     ("eval", &["-f", "--file"], Now::Option("--policies")),
     ("eval", &["--request"], Now::Positional),
     ("explain", &["--pod"], Now::Positional),
@@ -111,6 +112,7 @@ mod tests {
             ("--color never explain p -p f", "--color never check --explain p -p f", 1),
             ("check --explain p -p f --namespace n", "check --explain p -p f --namespace n", 0),
             ("diff new.yaml -f m n --namespaces s", "diff new.yaml --manifests m --manifests n --namespaces s", 1),
+            ("audit log -p tools", "audit log --profile-name tools", 1),
             ("replay -f p log", "replay --profile p log", 1),
             ("report -f a -f b -o json", "report a b -o json", 2),
             ("suggest -f - --profile p", "suggest - --profile p", 1),

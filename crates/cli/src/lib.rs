@@ -16,7 +16,7 @@
 //!    `compare` (`palisade diff`), `replay`, `dump`, `rollback`, `rollout`, `exception`, `guard`, `status`, `audit`,
 //!    `readiness` (`palisade report`), `suggest`, `why`.
 //! 6. The command line, its former spellings, its manual, and a test of documents that mention it: `args`, `deprecated`,
-//!    `manual`, `written`.
+//!    `manual`, `written`, and a test of the options: `vocabulary`.
 #![allow(clippy::disallowed_methods, reason = "this crate reads the files that its user names")]
 
 mod args;
@@ -76,6 +76,8 @@ mod strict;
 mod style;
 mod suggest;
 mod test;
+#[cfg(test)]
+mod vocabulary;
 mod whatif;
 mod why;
 #[cfg(test)]

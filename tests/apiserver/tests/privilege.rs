@@ -160,7 +160,7 @@ async fn the_audit_log_names_who_was_denied(cluster: &Cluster, test: &str, names
     }
     let log = cluster.control_plane.audit_log_path().ok_or("no audit log")?.display().to_string();
     eventually("three denials in the log", || async {
-        let answer = offline(&["audit", &log, "--profile", test, "-o", "json"]).await;
+        let answer = offline(&["audit", &log, "--profile-name", test, "-o", "json"]).await;
         let answer = answer.map_err(|error| error.to_string())?;
         let found: Json = serde_json::from_str(&answer.out).map_err(|error| format!("{error}: {answer:?}"))?;
         let denied = found["checks"].as_array().into_iter().flatten().find(|one| one["check"] == "privileged");

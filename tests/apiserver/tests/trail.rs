@@ -27,7 +27,7 @@ fn log(cluster: &Cluster) -> Result<String> {
 
 /// The namespaces in which the API server noted a violation, as `palisade audit` reads its log; none was denied or warned of.
 async fn noted(cluster: &Cluster) -> Result<BTreeSet<String>> {
-    let arguments = ["audit", &log(cluster)?, "--profile", TEST, "-o", "json", "--top", "1000"];
+    let arguments = ["audit", &log(cluster)?, "--profile-name", TEST, "-o", "json", "--top", "1000"];
     let found: Json = serde_json::from_str(&offline(&arguments).await?.out)?;
     let all = found["namespaces"].as_array().into_iter().flatten();
     all.map(|one| match one["action"].as_str() {

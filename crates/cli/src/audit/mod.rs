@@ -25,7 +25,7 @@ use crate::{
 const EXAMPLES: &str = "\
 Examples:
   palisade audit /var/log/kubernetes/audit
-  palisade audit audit.log --since 2026-11-24T00:00:00Z --profile toolforge
+  palisade audit audit.log --since 2026-11-24T00:00:00Z --profile-name toolforge
   kubectl get --raw /logs/kube-apiserver/audit.log | palisade audit -
   palisade audit --listen 127.0.0.1:9443 --tls-cert-file crt --tls-private-key-file key --every 1m
   palisade audit --metrics

@@ -28,7 +28,7 @@ const OTHER: &str = "(other)";
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Filter {
     /// Only requests that this profile denied, warned or audited.
-    #[arg(short = 'p', long, value_name = "NAME")]
+    #[arg(long = "profile-name", value_name = "NAME")]
     pub profile: Option<String>,
     /// Only in this namespace.
     #[arg(short, long, value_name = "NAME")]

@@ -3,6 +3,7 @@
 mod args;
 mod config;
 mod manifests;
+mod place;
 mod show;
 
 use std::{

@@ -6,7 +6,7 @@ use palisade_api::catalogue;
 use palisade_manifest::Severity;
 use serde_json::{Value as Json, json};
 
-use super::{Checked, Judged};
+use super::{Checked, Judged, place};
 use crate::{
     findings::{Finding, Findings, Rule, region},
     judge::{REJECTED, Violation, page_of},
@@ -43,7 +43,7 @@ pub(super) fn shared(checked: &Checked<'_>, accepted: &[Accepted]) -> Findings {
 }
 
 fn finding(of: &Judged<'_>, violation: &Violation) -> Finding {
-    let path = path(of, &violation.message);
+    let path = path(of, violation);
     Finding {
         rule: violation.check.clone(),
         severity: severity(violation),
@@ -74,36 +74,10 @@ fn name(of: &Judged<'_>) -> String {
     format!("{}/{name}", of.manifest.object.kind)
 }
 
-/// The place of a violation in the object: its container, and the field at the beginning of the message.
-fn path(of: &Judged<'_>, message: &str) -> String {
+/// The path of the field that a violation is about.
+fn path(of: &Judged<'_>, violation: &Violation) -> String {
     let template = of.manifest.kind.map(|kind| kind.template).unwrap_or_default();
-    let pod = template.trim_start_matches('/').replace('/', ".");
-    let spec = if pod.is_empty() { "spec".to_owned() } else { format!("{pod}.spec") };
-    let (base, rest) = match message.strip_prefix("container \"").and_then(|rest| rest.split_once("\": ")) {
-        None => (spec, message.strip_prefix("pod: ").unwrap_or(message)),
-        Some((wanted, rest)) => {
-            let lists = ["containers", "initContainers", "ephemeralContainers"];
-            let found = lists.iter().find_map(|list| {
-                let all = of.manifest.json.pointer(&format!("{template}/spec/{list}"))?.as_array()?;
-                let index = all.iter().position(|container| container["name"] == wanted)?;
-                Some(format!("{spec}.{list}[{index}]"))
-            });
-            (found.unwrap_or(spec), rest)
-        }
-    };
-    let field = rest.split(' ').next().unwrap_or_default().trim_end_matches([',', ':']);
-    let is_field = |text: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '[' | ']'));
-    if field.is_empty() || !is_field(field) {
-        return base;
-    }
-    // If the file does not have this field, the deepest existing part.
-    let known = of
-        .manifest
-        .object
-        .node
-        .at(&base)
-        .is_some_and(|node| node.get(field.split(['.', '[']).next().unwrap_or_default()).is_some());
-    if known { format!("{base}.{field}") } else { base }
+    place::of(&of.manifest.json, template, &violation.check, &violation.message)
 }
 
 /// As text: each violation with an excerpt, then the change, and a summary.
@@ -119,7 +93,7 @@ pub(super) fn human(checked: &Checked<'_>, style: Style) -> String {
             }
         }
         for violation in &one.explained.violations {
-            let place = one.manifest.object.place(&path(one, &violation.message));
+            let place = one.manifest.object.place(&path(one, violation));
             let problem = Problem::new(format!("{}: [{}] {}", name(one), violation.check, message(violation)));
             let problem = problem.severe(severity(violation)).at(one.manifest.object.source, place);
             text.push_str(&rendered(&problem, style));
@@ -164,7 +138,7 @@ pub(super) fn json(checked: &Checked<'_>) -> String {
                 .violations
                 .iter()
                 .map(|violation| {
-                    let path = path(one, &violation.message);
+                    let path = path(one, violation);
                     let object = &one.manifest.object;
                     let at = region(object.source, &object.place(&path));
                     json!({

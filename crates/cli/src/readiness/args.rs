@@ -43,7 +43,7 @@ pub struct ReportArgs {
     #[arg(long, value_name = "FILE", help_heading = INPUT)]
     pub earlier: Vec<String>,
     /// Report only on this namespace. Repeatable.
-    #[arg(short = 'n', long = "namespace", id = "only", value_name = "NAMESPACE")]
+    #[arg(short = 'n', long = "namespace", id = "only", value_name = "NAME")]
     pub only: Vec<String>,
     /// Report only on namespaces with these labels, like kubectl -l: team=a,stage!=test.
     #[arg(short = 'l', long, value_name = "SELECTOR", value_parser = selector::parse)]
