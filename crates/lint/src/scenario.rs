@@ -256,6 +256,7 @@ impl Assuming {
                     (Some(_), _) => Some(Known::Node(b.clone())),
                     (_, Some(_)) => Some(Known::Node(a.clone())),
                     _ if tree::complementary(a, b) => Some(bool(dominant)),
+                    _ if a == b => Some(Known::Node(a.clone())),
                     _ => None,
                 }
             }

@@ -10,7 +10,7 @@ Examples:
   palisade diff profile.yaml                  # show the changes of generated objects
   palisade diff profile.yaml --live           # also show what is newly denied or admitted
   palisade diff profile.yaml --dump cluster/  # the same with a directory from palisade dump
-  palisade diff git:main:profiles profiles/ --manifests manifests/ --namespaces namespaces.yaml -o markdown
+  palisade diff git:main:profiles profiles/ --manifests m/ --namespaces ns.yaml -o markdown
 
 Objects are evaluated as if they were created now, after mutation: each pod, and each workload with the pods of its \
 template. A Deployment and its pods are one line.
