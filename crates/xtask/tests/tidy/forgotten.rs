@@ -29,8 +29,9 @@ fn roots() -> (BTreeSet<PathBuf>, BTreeSet<PathBuf>) {
     let (mut directories, mut named) = (BTreeSet::new(), BTreeSet::new());
     for (path, text) in files(&["Cargo.toml"]) {
         let package = path.parent().unwrap();
+        directories.extend(["benches", "src/bin"].map(|directory| package.join(directory)));
         if !text.contains("\nautotests = false\n") {
-            directories.extend(["tests", "benches", "src/bin"].map(|directory| package.join(directory)));
+            directories.insert(package.join("tests"));
         }
         let paths = text.lines().filter_map(|line| line.strip_prefix("path = \"")?.strip_suffix('"'));
         named.extend(paths.map(|path| package.join(path)));
