@@ -275,11 +275,11 @@ mutants: ## Run mutation tests of the fast path: a test must fail for each mutan
 	@echo 'First by the tests of the compiler, which take seconds. What survives them is tried by those of the gate.'
 	$(CARGO_MUTANTS) mutants --jobs 2 --file '$(FILES)' --output $(TARGET)/mutants -- --lib --test=fast || case $$? in 2 | 3) ;; *) exit 1 ;; esac
 	$(CARGO_MUTANTS) mutants --iterate --file '$(FILES)' --output $(TARGET)/mutants \
-		--test-package palisade-gate -- --test=catalogue
+		--test-package palisade-gate -- --test=gate catalogue::
 
 .PHONY: properties
 properties: ## Evaluate random pods against random profiles: CASES=3000, different in each run; ONLY=early selects a part
-	PROPTEST_CASES=$(CASES) cargo test --workspace --test properties -- $(ONLY) --nocapture
+	PROPTEST_CASES=$(CASES) cargo test --workspace --test gate -- properties::$(ONLY) --nocapture
 
 WITH ?= $(error WITH names the palisade of another version)
 # Settings that it does not know, as scheduling.schedulers,images.redirect.
@@ -291,7 +291,7 @@ compare: CASES := 10000
 compare: ## Compare the answers of another version's policies: WITH=path/of/its/palisade CASES=10000 SEED=1 WITHOUT=settings
 	PALISADE_COMPARE_WITH='$(abspath $(WITH))' PALISADE_COMPARE_WITHOUT='$(WITHOUT)' \
 		PALISADE_COMPARE_CASES=$(CASES) PALISADE_COMPARE_SEED=$(SEED) \
-		cargo test --workspace --test properties -- --ignored of_another_version --nocapture
+		cargo test --workspace --test gate -- --ignored of_another_version --nocapture
 
 # 1.36 comes first: the golden files of the others are what differs from it.
 MINORS ?= 1.36 1.33 1.34 1.35 1.37
