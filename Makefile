@@ -273,7 +273,7 @@ mutants: ## Run mutation tests of the fast path: a test must fail for each mutan
 		|| cargo install --locked --debug cargo-mutants@$(CARGO_MUTANTS_VERSION) --root $(CACHE)/tools
 	rm -rf $(TARGET)/mutants
 	@echo 'First by the tests of the compiler, which take seconds. What survives them is tried by those of the gate.'
-	$(CARGO_MUTANTS) mutants --jobs 2 --file '$(FILES)' --output $(TARGET)/mutants -- --lib --test=fast || case $$? in 2 | 3) ;; *) exit 1 ;; esac
+	$(CARGO_MUTANTS) mutants --jobs 2 --file '$(FILES)' --output $(TARGET)/mutants -- --lib --test=compiler || case $$? in 2 | 3) ;; *) exit 1 ;; esac
 	$(CARGO_MUTANTS) mutants --iterate --file '$(FILES)' --output $(TARGET)/mutants \
 		--test-package palisade-gate -- --test=gate catalogue::
 
@@ -366,7 +366,7 @@ fuzz-cel: oracle-program ## Compare both CEL implementations with random express
 fuzz-custom: oracle-program ## Compare both CEL implementations with random custom resources: COUNT=5000 definitions, SEED=1
 	mkdir -p $(TARGET)/fuzz-custom
 	$(CACHE)/oracle/1.36 custom $(SEED) $(COUNT) $(TARGET)/fuzz-custom/lines.jsonl.gz
-	CUSTOM_RESOURCES=$(abspath $(TARGET))/fuzz-custom/lines.jsonl.gz cargo test -p palisade-apiserver --test customs random -- --nocapture
+	CUSTOM_RESOURCES=$(abspath $(TARGET))/fuzz-custom/lines.jsonl.gz cargo test -p palisade-apiserver --test offline -- customs::random --nocapture
 
 SECONDS ?= 60
 FUZZ_TARGETS ?= check evaluate schema review commands
