@@ -50,7 +50,7 @@ CHANGED = $(shell git diff --name-only $$(git merge-base HEAD main) | sed -n '\,
 .PHONY: check
 check: format-check clippy ## Check your changes: format, lints, unit tests of the crates that differ from main
 	$(if $(CHANGED),cargo test $(CHANGED) --lib --bins)
-	cargo test -p xtask --test tidy --test catalogue
+	cargo test -p xtask --test project -- tidy:: catalogue::
 
 .PHONY: format-check
 format-check:
@@ -64,14 +64,14 @@ clippy:
 # Built with a test, as all of the workspace is for the tests: else libraries would be compiled once more, for other
 # features.
 drift: ## Check that the generated files are up to date
-	cargo build --quiet --workspace --bin xtask --test tidy
+	cargo build --quiet --workspace --bin xtask --test project
 	$(TARGET)/debug/xtask generate --check
 
 .PHONY: book
 book: ## Build the documentation as a book (target/book), and check its links
 	@$(MDBOOK) --version 2>/dev/null | grep -qxF 'mdbook v$(MDBOOK_VERSION)' \
 		|| cargo install --locked --debug --no-default-features --features search mdbook@$(MDBOOK_VERSION) --root $(CACHE)/tools
-	cargo build --quiet --workspace --bin xtask --test tidy
+	cargo build --quiet --workspace --bin xtask --test project
 	MDBOOK_PREPROCESSOR__OUTWARD__COMMAND='$(abspath $(TARGET))/debug/xtask book-links' $(MDBOOK) build --dest-dir $(abspath $(TARGET))/book
 	$(TARGET)/debug/xtask book-check $(TARGET)/book
 
@@ -171,7 +171,7 @@ sbom: cyclonedx sbom-program ## Write the SBOM of each program as CycloneDX (tar
 # Built with a test, as for `drift`.
 .PHONY: sbom-program
 sbom-program:
-	cargo build --quiet --workspace --bin xtask --test tidy
+	cargo build --quiet --workspace --bin xtask --test project
 
 .PHONY: release-check
 release-check: auditable cyclonedx ## Rebuild the release in another directory, and compare the bytes

@@ -78,10 +78,11 @@ fn wrong_command(command: &str, packages: &BTreeMap<String, (PathBuf, String)>, 
 fn commands_of_the_guides_exist() {
     let (targets, packages, tests) = (targets(), packages(), tests());
     for (command, expected) in [
-        ("cargo test -p xtask --test tidy", 0),
+        ("cargo test -p xtask --test project", 0),
         ("cargo test -p xtask --test nothing", 1),
-        ("cargo test -p xtask --test tidy -- tidy:: commands::commands_of", 0),
-        ("cargo test -p xtask --test tidy -- tidy::commands_of", 1),
+        ("cargo test -p xtask --test tidy", 1),
+        ("cargo test -p xtask --test project -- tidy:: commands::commands_of", 0),
+        ("cargo test -p xtask --test project -- project::", 1),
         ("cargo test -p nothing", 1),
         ("cargo test -p palisade-tests --test apiserver -- lifecycle   # why", 0),
         ("cargo test -p palisade-tests --test apiserver -- no_such_test", 1),
