@@ -8,6 +8,10 @@ use palisade_apiserver::admission::{Cluster as Offline, Operation, Outcome, Requ
 use palisade_tests::{Cluster, TestResult, ensure, eventually, root, within};
 use serde_json::Value as Json;
 
+crate::groups::scenarios! {
+    offline_verdicts_match_the_api_server: Oldest 10, Answers 10, Middle 20;
+}
+
 /// How long a policy that was written may take to be in force.
 const SETTLE: Duration = Duration::from_mins(1);
 

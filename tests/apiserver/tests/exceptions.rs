@@ -16,6 +16,10 @@ use palisade_objects::{
 use palisade_tests::{Cluster, TestResult, Verdict, ensure, eventually};
 use serde_json::{Value as Json, json};
 
+crate::groups::scenarios! {
+    an_approved_exception_holds_for_its_workload_until_its_end: Oldest 150, Answers 190;
+}
+
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 const DEPLOYMENT: &Workload = &WORKLOADS[0];

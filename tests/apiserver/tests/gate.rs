@@ -19,6 +19,14 @@ use serde_json::{Value as Json, json};
 
 use crate::webhook::registered;
 
+crate::groups::scenarios! {
+    registration_errors_match_the_api_server: Answers 140, Webhooks 60, Middle 10;
+    invalid_selector_changes_no_object_and_no_other_profile: Reconciled 120, Webhooks 70;
+    webhook_mutates_by_the_profile_in_force: Reconciled 130, Webhooks 80;
+    generations_are_recorded_without_a_gap: Reconciled 140;
+    rejected_webhook_entry_does_not_affect_others: Reconciled 150;
+}
+
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 /// Checks that the offline rejection has the API server's own words.

@@ -16,6 +16,11 @@ use tempfile::TempDir;
 
 use crate::lifecycle::Watch;
 
+crate::groups::scenarios! {
+    // It takes minutes, and requires helm: make helm.
+    the_chart_is_installed_upgraded_rolled_back_and_uninstalled: Helm if "PALISADE_HELM";
+}
+
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 /// How long anything may take, on a machine that has other things to do.

@@ -21,6 +21,17 @@ use serde_json::{Value as Json, json};
 
 use crate::{scan, webhook::engine};
 
+crate::groups::scenarios! {
+    an_invalid_profile_changes_nothing: Maintained 10;
+    custom_check_is_enforced_or_its_error_reported: Maintained 20, Oldest 230;
+    drift_is_repaired: Maintained 30, Oldest 240;
+    renaming_a_parameter_changes_no_verdict: Maintained 40;
+    deleting_the_profile_frees_every_namespace: Maintained 50, Oldest 250;
+    a_profile_deleted_by_force_leaves_nothing: Maintained 60;
+    namespace_with_a_pod_with_a_finalizer_can_be_deleted: Maintained 70, Oldest 260;
+    api_server_restart_admits_no_violation: Maintained 130, Oldest 290;
+}
+
 const UID: i64 = 50_001;
 /// How soon a generated object is what it should be again.
 const REPAIR: Duration = Duration::from_mins(2);

@@ -16,6 +16,10 @@ use crate::{
     scan::{self, wait_found},
 };
 
+crate::groups::scenarios! {
+    large_objects_of_a_tenant_do_not_exhaust_memory: Memory;
+}
+
 const UID: i64 = 50_001;
 /// The limit of memory in the manifests.
 const LIMIT: u64 = 256 << 20;

@@ -8,6 +8,10 @@ use serde_json::{Value as Json, json};
 
 use crate::lifecycle::Watch;
 
+crate::groups::scenarios! {
+    an_edit_that_probes_refute_is_taken_back: Reconciled 110;
+}
+
 const UID: i64 = 50_001;
 const GROUP: &str = "/apis/admissionregistration.k8s.io/v1";
 

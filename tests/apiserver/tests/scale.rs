@@ -8,6 +8,10 @@ use palisade_api::names;
 use palisade_tests::{Cluster, TestResult, ensure, hostile_pod, tool_pod, within};
 use serde_json::json;
 
+crate::groups::scenarios! {
+    number_of_policies_is_constant_for_3500_namespaces: Large 20;
+}
+
 const NAMESPACES: i64 = 3_500;
 const UID: i64 = 50_000;
 const TEST: &str = "scale";

@@ -17,6 +17,12 @@ use tokio::time::sleep;
 
 use crate::webhook::{engine, registered, report};
 
+crate::groups::scenarios! {
+    api_server_upgrade_leaves_no_pod_unmutated: Upgraded;
+    inert_beta_policy_is_not_the_engine: Middle 30;
+    beta_policy_mutates_where_v1_is_not_served: Beta 20;
+}
+
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 const UID: i64 = 50_001;

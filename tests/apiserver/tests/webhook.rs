@@ -16,6 +16,14 @@ use rustix::process::Signal;
 use serde_json::{Value as Json, json};
 use tokio::time::sleep;
 
+crate::groups::scenarios! {
+    webhook_sets_defaults_and_keeps_set_fields: Webhooks 20;
+    webhook_failures_admit_no_violation: Webhooks 30;
+    a_rolling_restart_fails_no_request: Webhooks 40;
+    certificates_rotate_and_no_request_fails: Webhooks 50;
+    engine_change_leaves_no_pod_unmutated: Reconciled 10;
+}
+
 const UID: i64 = 50_001;
 
 /// Toolforge's profile that defaults what it demands, and a namespace of a tool.
