@@ -155,6 +155,7 @@ pub(crate) async fn waiting_profiles_do_not_delay_others(cluster: &mut Cluster) 
         })
         .await?;
         slowest = slowest.max(took);
+        // The deletions are spread over some seconds, in which the other profiles are probed.
         tokio::time::sleep(Duration::from_millis(300)).await;
     }
     println!("beside {WAITING} profiles whose pods nobody mutates, a deleted binding is back within {slowest:.2?}");

@@ -84,7 +84,7 @@ async fn create_held(cluster: &Cluster, namespace: &str, pod: &Json) -> TestResu
     Ok(())
 }
 
-async fn is_being_deleted(cluster: &Cluster, path: &str) -> Result<(), String> {
+pub(crate) async fn is_being_deleted(cluster: &Cluster, path: &str) -> Result<(), String> {
     let object = cluster.answer_to("GET", path, &Json::Null).await?;
     let deleted = object["metadata"]["deletionTimestamp"].is_string();
     if deleted { Ok(()) } else { Err(format!("{path} is not being deleted")) }

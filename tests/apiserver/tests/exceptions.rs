@@ -319,6 +319,7 @@ async fn ends(cluster: &mut Cluster, [asker, approver]: [&Client; 2], test: &str
         seconds *= 2;
         cluster.start_controller().await?;
     };
+    // No controller runs: the exception ends by the clock of the API server. One second is a margin.
     tokio::time::sleep(rest + Duration::from_secs(1)).await;
     let spec = cluster.params(here, test).await?.spec;
     ensure!(spec.workload_exceptions.contains_key("Deployment/encoder"), "somebody took it away: {spec:?}");

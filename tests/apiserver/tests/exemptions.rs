@@ -196,6 +196,7 @@ pub(crate) async fn an_exception_ends_by_the_clock_of_the_api_server(cluster: &m
         seconds *= 2;
         cluster.start_controller().await?;
     };
+    // No controller runs: the exception ends by the clock of the API server. One second is a margin.
     tokio::time::sleep(rest + Duration::from_secs(1)).await;
     let spec = cluster.params("excepted-a", test).await?.spec;
     ensure!(spec.exceptions.contains_key("privileged"), "{spec:?}");

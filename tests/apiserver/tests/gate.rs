@@ -277,7 +277,7 @@ pub(crate) async fn webhook_mutates_by_the_profile_in_force(cluster: &mut Cluste
     cluster.apply_profile(&refused).await?;
     let said = message(cluster, test, "Accepted", "False").await?;
     ensure!(said.contains("it complied before it was mutated"), "{said}");
-    // It has had the time to read it.
+    // The image must stay the same for a second, in which the webhook reads the profile.
     for _ in 0..20 {
         ensure!(image().await? == "a.example/x:1", "the webhook redirects: {:?}", image().await);
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;

@@ -159,6 +159,7 @@ pub(crate) async fn without_palisade(cluster: &mut Cluster) -> Result<String> {
         found.map(drop).map_err(|error| error.to_string())
     })
     .await?;
+    // A margin: the API server does not report when its other controllers have seen these kinds.
     tokio::time::sleep(Duration::from_secs(5)).await;
     cluster.kubectl(&["delete", "--ignore-not-found", "--timeout=300s", "-k", &manifests])?;
     Ok(manifests)

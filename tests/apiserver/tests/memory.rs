@@ -47,6 +47,7 @@ async fn peak_at_end(mut child: Child) -> TestResult<u64> {
             ensure!(status.code().is_some_and(|code| code < 2), "{status}");
             return Ok(peak);
         }
+        // The interval between two measurements of its memory.
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }

@@ -155,6 +155,7 @@ pub(crate) async fn a_changed_annotation_writes_one_object(cluster: &mut Cluster
     cluster
         .patch_namespace("changed-4", &json!({"metadata": {"annotations": {"other": "x"}, "labels": {"other": "x"}}}))
         .await?;
+    // No other object may be written during this time.
     tokio::time::sleep(Duration::from_secs(1)).await;
 
     let after = cluster.params_versions(test).await?;

@@ -270,6 +270,7 @@ fn attack(cluster: &Cluster) -> JoinSet<()> {
             loop {
                 // It may not be there at the moment.
                 drop(bindings.delete(&binding, &DeleteParams::default()).await);
+                // The interval between two deletions.
                 tokio::time::sleep(Duration::from_millis(200)).await;
             }
         });

@@ -198,6 +198,7 @@ pub(crate) async fn a_rollout_promotes_what_complies_and_holds_the_rest(cluster:
     let surprised = Watch::start(cluster, &name(1), hostile_pod("another"), true);
     for kill in 0..kills {
         let process = ControllerProcess::start(cluster)?;
+        // Each kill comes at another moment of the rollout.
         tokio::time::sleep(Duration::from_millis(1500 + u64::try_from(kill * 911 % 4000)?)).await;
         drop(process);
     }

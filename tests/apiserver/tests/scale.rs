@@ -52,6 +52,7 @@ pub(crate) async fn number_of_policies_is_constant_for_3500_namespaces(cluster: 
     cluster.stop_controller().await?;
     cluster.start_controller().await?;
     ready(cluster, NAMESPACES).await?;
+    // Nothing may be written during this time.
     tokio::time::sleep(Duration::from_secs(3)).await;
     ensure!(cluster.params_versions(TEST).await? == before, "a restart wrote parameters");
     ensure!(cluster.policy_versions(TEST).await? == changed, "a restart wrote policies");

@@ -103,6 +103,7 @@ pub(crate) async fn webhook_failures_admit_no_violation(cluster: &mut Cluster) -
     let load = Load::start(&cluster.admin, &namespace, UID, &bare_pod("bare"));
     let check = async |what: &str| -> TestResult {
         load.take();
+        // The load runs for this time in each state. If the webhook does not answer, a request takes two seconds.
         sleep(Duration::from_secs(3)).await;
         let tally = load.take();
         report(what, &tally);
@@ -280,6 +281,7 @@ pub(crate) async fn engine_change_leaves_no_pod_unmutated(cluster: &mut Cluster)
         cluster.apply_profile(&profile).await?;
         engine(cluster, test, found).await?;
         registered(&webhook, entries).await?;
+        // The load runs with this engine for a second, and each of its answers counts.
         sleep(Duration::from_secs(1)).await;
         let tally = load.take();
         report(wanted, &tally);
