@@ -278,7 +278,7 @@ mutants: ## Run mutation tests of the fast path: a test must fail for each mutan
 		--test-package palisade-gate -- --test=gate catalogue::
 
 .PHONY: properties
-properties: ## Evaluate random pods against random profiles: CASES=3000, different in each run; ONLY=early selects a part
+properties: ## Evaluate random pods against random profiles: CASES=3000, different in each run; ONLY=early selects a module
 	PROPTEST_CASES=$(CASES) cargo test --workspace --test gate -- properties::$(ONLY) --nocapture
 
 WITH ?= $(error WITH names the palisade of another version)
