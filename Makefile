@@ -50,7 +50,7 @@ CHANGED = $(shell git diff --name-only $$(git merge-base HEAD main) | sed -n '\,
 .PHONY: check
 check: format-check clippy ## Check your changes: format, lints, unit tests of the crates that differ from main
 	$(if $(CHANGED),cargo test $(CHANGED) --lib --bins)
-	cargo test -p xtask --test tidy --test catalogue
+	cargo test -p xtask --test project -- tidy:: catalogue::
 
 .PHONY: format-check
 format-check:
@@ -64,14 +64,14 @@ clippy:
 # Built with a test, as all of the workspace is for the tests: else libraries would be compiled once more, for other
 # features.
 drift: ## Check that the generated files are up to date
-	cargo build --quiet --workspace --bin xtask --test tidy
+	cargo build --quiet --workspace --bin xtask --test project
 	$(TARGET)/debug/xtask generate --check
 
 .PHONY: book
 book: ## Build the documentation as a book (target/book), and check its links
 	@$(MDBOOK) --version 2>/dev/null | grep -qxF 'mdbook v$(MDBOOK_VERSION)' \
 		|| cargo install --locked --debug --no-default-features --features search mdbook@$(MDBOOK_VERSION) --root $(CACHE)/tools
-	cargo build --quiet --workspace --bin xtask --test tidy
+	cargo build --quiet --workspace --bin xtask --test project
 	MDBOOK_PREPROCESSOR__OUTWARD__COMMAND='$(abspath $(TARGET))/debug/xtask book-links' $(MDBOOK) build --dest-dir $(abspath $(TARGET))/book
 	$(TARGET)/debug/xtask book-check $(TARGET)/book
 
@@ -171,7 +171,7 @@ sbom: cyclonedx sbom-program ## Write the SBOM of each program as CycloneDX (tar
 # Built with a test, as for `drift`.
 .PHONY: sbom-program
 sbom-program:
-	cargo build --quiet --workspace --bin xtask --test tidy
+	cargo build --quiet --workspace --bin xtask --test project
 
 .PHONY: release-check
 release-check: auditable cyclonedx ## Rebuild the release in another directory, and compare the bytes
@@ -273,13 +273,13 @@ mutants: ## Run mutation tests of the fast path: a test must fail for each mutan
 		|| cargo install --locked --debug cargo-mutants@$(CARGO_MUTANTS_VERSION) --root $(CACHE)/tools
 	rm -rf $(TARGET)/mutants
 	@echo 'First by the tests of the compiler, which take seconds. What survives them is tried by those of the gate.'
-	$(CARGO_MUTANTS) mutants --jobs 2 --file '$(FILES)' --output $(TARGET)/mutants -- --lib --test=fast || case $$? in 2 | 3) ;; *) exit 1 ;; esac
+	$(CARGO_MUTANTS) mutants --jobs 2 --file '$(FILES)' --output $(TARGET)/mutants -- --lib --test=compiler || case $$? in 2 | 3) ;; *) exit 1 ;; esac
 	$(CARGO_MUTANTS) mutants --iterate --file '$(FILES)' --output $(TARGET)/mutants \
-		--test-package palisade-gate -- --test=catalogue
+		--test-package palisade-gate -- --test=gate catalogue::
 
 .PHONY: properties
-properties: ## Evaluate random pods against random profiles: CASES=3000, different in each run; ONLY=early selects a part
-	PROPTEST_CASES=$(CASES) cargo test --workspace --test properties -- $(ONLY) --nocapture
+properties: ## Evaluate random pods against random profiles: CASES=3000, different in each run; ONLY=early selects a module
+	PROPTEST_CASES=$(CASES) cargo test --workspace --test gate -- properties::$(ONLY) --nocapture
 
 WITH ?= $(error WITH names the palisade of another version)
 # Settings that it does not know, as scheduling.schedulers,images.redirect.
@@ -291,7 +291,7 @@ compare: CASES := 10000
 compare: ## Compare the answers of another version's policies: WITH=path/of/its/palisade CASES=10000 SEED=1 WITHOUT=settings
 	PALISADE_COMPARE_WITH='$(abspath $(WITH))' PALISADE_COMPARE_WITHOUT='$(WITHOUT)' \
 		PALISADE_COMPARE_CASES=$(CASES) PALISADE_COMPARE_SEED=$(SEED) \
-		cargo test --workspace --test properties -- --ignored of_another_version --nocapture
+		cargo test --workspace --test gate -- --ignored of_another_version --nocapture
 
 # 1.36 comes first: the golden files of the others are what differs from it.
 MINORS ?= 1.36 1.33 1.34 1.35 1.37
@@ -366,7 +366,7 @@ fuzz-cel: oracle-program ## Compare both CEL implementations with random express
 fuzz-custom: oracle-program ## Compare both CEL implementations with random custom resources: COUNT=5000 definitions, SEED=1
 	mkdir -p $(TARGET)/fuzz-custom
 	$(CACHE)/oracle/1.36 custom $(SEED) $(COUNT) $(TARGET)/fuzz-custom/lines.jsonl.gz
-	CUSTOM_RESOURCES=$(abspath $(TARGET))/fuzz-custom/lines.jsonl.gz cargo test -p palisade-apiserver --test customs random -- --nocapture
+	CUSTOM_RESOURCES=$(abspath $(TARGET))/fuzz-custom/lines.jsonl.gz cargo test -p palisade-apiserver --test offline -- customs::random --nocapture
 
 SECONDS ?= 60
 FUZZ_TARGETS ?= check evaluate schema review commands

@@ -1,6 +1,5 @@
 //! What the API server demands around an object, whatever its kind: its owners, its namespace, its name, its version, and the
 //! methods of its resource.
-#![allow(clippy::unwrap_used, reason = "all of this is tests")]
 
 use std::collections::BTreeSet;
 

@@ -1,6 +1,5 @@
 //! What the API server refuses at creation, in its words: expectations of `validation_test.go` of Kubernetes 1.36.1, and
 //! what a kube-apiserver 1.36.1 answered.
-#![allow(clippy::unwrap_used, reason = "all of this is tests")]
 
 use palisade_apiserver::create::{Refused, create};
 use palisade_cel::Minor;

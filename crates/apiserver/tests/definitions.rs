@@ -1,16 +1,15 @@
 //! Compares this crate with the API server's own code on custom resource definitions with one change each
 //! (`tests/oracle/definitions`): all verdicts, and most texts. Each is created, replaces a valid one, and is updated without
 //! a change.
-#![allow(clippy::unwrap_used, clippy::disallowed_methods, clippy::print_stdout, reason = "all of this is tests")]
-
-mod oracle;
+#![allow(clippy::disallowed_methods, clippy::print_stdout, reason = "golden files are files")]
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use oracle::{changed, golden, id};
 use palisade_apiserver::create::{Refused, create};
 use palisade_cel::Minor;
 use serde_json::{Value, json};
+
+use crate::oracle::{changed, golden, id};
 
 use Difference::{Text, Verdict};
 

@@ -1,15 +1,14 @@
 //! What the API server's own code says of objects with one change each (`tests/oracle/mutants`), compared with what this
 //! crate says: why one cannot be decoded, what is wrong with it, and what is warned of.
-#![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "all of this is tests")]
-
-mod oracle;
+#![allow(clippy::disallowed_methods, reason = "golden files are files")]
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use oracle::{changed, golden, id, lines};
 use palisade_apiserver::objects::{Kinds, Received, Refused, Sent, Surroundings, is_validated};
 use palisade_cel::Minor;
 use serde_json::{Value, json};
+
+use crate::oracle::{changed, golden, id, lines};
 
 /// Until 1.33 the server shows structs as Go writes them, with addresses of its memory: what is before and after is
 /// compared.

@@ -1,5 +1,5 @@
 //! The cases that a real API server is asked as well (`tests/apiserver/cases/mutation`), judged offline.
-#![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests read files")]
+#![allow(clippy::disallowed_methods, reason = "cases are files")]
 
 use std::path::Path;
 

@@ -1,5 +1,4 @@
 //! What the API server's own code makes of objects (`tests/oracle/objects`), compared with what this crate makes of them.
-#![allow(clippy::unwrap_used, reason = "all of this is tests")]
 
 use std::{collections::BTreeMap, fs, io::Read, path::Path};
 

@@ -1,5 +1,4 @@
 //! Kinds and requests: what the golden files of objects do not have.
-#![allow(clippy::unwrap_used, reason = "all of this is tests")]
 
 use palisade_apiserver::objects::{Kinds, Refused, Sent, Surroundings, receive};
 use palisade_cel::Minor;

@@ -1,6 +1,5 @@
 //! The admission plugins, offline: which there are, and what each does. What the API server says of the same requests is
 //! asked in `tests/apiserver` (`plugins.rs`, with the cases in `cases/plugins`).
-#![allow(clippy::unwrap_used, reason = "all of this is tests")]
 #![allow(clippy::disallowed_methods, reason = "golden files are files")]
 
 use std::{fs, path::Path, sync::Arc};

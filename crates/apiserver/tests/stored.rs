@@ -1,6 +1,5 @@
 //! Objects that are stored: nothing is stripped of them, and an update gets the API server's answer. What the API server
 //! says to many more requests is compared in `tests/apiserver` (`stored`).
-#![allow(clippy::unwrap_used, reason = "all of this is tests")]
 
 use palisade_apiserver::{
     admission::{Cluster, Operation, Outcome, Review},

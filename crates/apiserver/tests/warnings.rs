@@ -1,6 +1,5 @@
 //! What stands between mutating admission and policies: validation, and warnings of strategies. The cases of pods are
 //! from the tests of `pkg/api/pod/warnings.go`, and so is the order.
-#![allow(clippy::unwrap_used, reason = "all of this is tests")]
 
 use palisade_apiserver::admission::{Cluster, Operation, Outcome, Review};
 use palisade_cel::Minor;

@@ -1,5 +1,4 @@
 //! The outcomes of the parts of an expression.
-#![allow(clippy::unwrap_used, reason = "a test that cannot set itself up may panic")]
 
 use palisade_cel::{
     Admission, Environment, Minor, Mode, ResultType,

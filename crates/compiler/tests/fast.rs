@@ -1,5 +1,4 @@
 //! The fast path, as it is written.
-#![allow(clippy::unwrap_used, reason = "all of this is tests")]
 
 use palisade_api::{ToolSecurityProfile, names::Shape};
 use serde_json::{Value as Json, json};

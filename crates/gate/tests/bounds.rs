@@ -1,6 +1,5 @@
 //! No expression loops over a list of a pod whose length is not bounded: what that costs the API server grows with the
 //! square of the length.
-#![allow(clippy::unwrap_used, reason = "all of this is tests")]
 
 use std::collections::{BTreeMap, BTreeSet};
 

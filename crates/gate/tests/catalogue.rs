@@ -1,5 +1,4 @@
 //! Every fixture of every check gets its verdict offline.
-#![allow(clippy::unwrap_used, reason = "all of this is tests")]
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,6 +1,5 @@
 //! What generated policies cost in the API server's own units, and that it is within the budget: a policy that runs
 //! out of it denies.
-#![allow(clippy::unwrap_used, reason = "all of this is tests")]
 
 use palisade_api::{
     ContainerException, Level, MAX_CONTAINERS, Settings, ToolSecurityProfile, catalogue,

@@ -1,6 +1,5 @@
 //! No field of a pod is forgotten: each that the API's schema of a supported minor has is decided in
 //! `palisade_checks::coverage`, as a check's or with the reason why no check restricts it.
-#![allow(clippy::unwrap_used, reason = "all of this is tests")]
 
 use std::collections::{BTreeMap, BTreeSet};
 

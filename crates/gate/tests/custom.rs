@@ -1,5 +1,4 @@
 //! An admin's own checks: what they find, and the messages about those that are wrong.
-#![allow(clippy::unwrap_used, reason = "all of this is tests")]
 
 use palisade_api::{ToolSecurityProfile, names::Shape};
 use palisade_compiler::{Compiled, compile};

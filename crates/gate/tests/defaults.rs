@@ -1,5 +1,4 @@
 //! What custom checks default: what is refused of it, and that policy and webhook do the same.
-#![allow(clippy::unwrap_used, reason = "all of this is tests")]
 
 use palisade_api::ToolSecurityProfile;
 use palisade_apiserver::admission::{Operation, Request};

@@ -1,5 +1,4 @@
 //! The profiles in `examples`, as a tenant would attack them.
-#![allow(clippy::unwrap_used, reason = "all of this is tests")]
 
 use palisade_api::{ToolSecurityProfile, names::Shape};
 use palisade_compiler::{Compiled, Namespace, compile};

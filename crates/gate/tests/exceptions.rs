@@ -1,17 +1,18 @@
 //! Exceptions that tenants ask for: for what an approved one lifts its checks, and for what it does not.
-#![allow(clippy::unwrap_used, reason = "all of this is tests")]
 
 use palisade_api::{
     MAX_CONTAINERS, MAX_WORKLOADS, ToolSecurityException, ToolSecurityParamsSpec, ToolSecurityProfile,
     conditions::ExceptionReason, names::Shape,
 };
 use palisade_compiler::{Compiled, Exceptions, Namespace, Request, compile};
-use palisade_gate::{Decision, ValidationRequest, Validator, check};
+use palisade_gate::{Decision, ValidationRequest, check};
 use palisade_objects::{
     pod,
     workload::{WORKLOADS, Workload},
 };
 use serde_json::{Value as Json, json};
+
+use crate::support::Judge;
 
 const SENTENCE: &str = "Ask ops in #tools";
 
@@ -61,30 +62,20 @@ fn params(compiled: &Compiled, requests: &[Request]) -> Json {
     json!({"spec": compiled.params(&namespace, requests, now).unwrap().spec})
 }
 
-/// Judges objects of one profile as they are created.
-struct Judge {
-    pods: Validator,
-    workloads: Validator,
-    params: Json,
-}
+/// The policies of a profile for pods and for workloads, with the parameters of one namespace.
+struct Policies([Judge; 2]);
 
-impl Judge {
+impl Policies {
     fn new(compiled: &Compiled, requests: &[Request]) -> Self {
-        let [pods, workloads] =
-            Shape::ALL.map(|shape| Validator::new(&compiled.bundle.pair(shape).unwrap().policy).unwrap());
-        Self { pods, workloads, params: params(compiled, requests) }
+        let params = params(compiled, requests);
+        Self(Shape::ALL.map(|shape| Judge::with(compiled, shape, Some(params.clone()))))
     }
 
     fn decision(&self, kind: &str, object: &Json, created: &str) -> Decision {
         let mut object = object.clone();
         object["metadata"]["creationTimestamp"] = created.into();
-        let validator = if kind == "Pod" { &self.pods } else { &self.workloads };
-        let request = ValidationRequest {
-            namespace: "tool",
-            params: Some(&self.params),
-            ..ValidationRequest::create(kind, &object)
-        };
-        validator.evaluate(&request).unwrap()
+        let judge = &self.0[usize::from(kind != "Pod")];
+        judge.judge(&ValidationRequest { namespace: "tool", ..ValidationRequest::create(kind, &object) }).decision
     }
 
     #[track_caller]
@@ -114,25 +105,25 @@ fn workload(kind: &str) -> &'static Workload {
 fn an_exception_for_a_workload_lifts_checks_for_it_and_its_pods_alone() {
     let compiled = compiled(&json!({}));
     for one in WORKLOADS.iter().filter(|one| one.kind != "PodTemplate") {
-        let judge = Judge::new(&compiled, &[request(&named(one.kind, "app"), &json!({}))]);
-        judge.admits(one.kind, &one.around("app", &privileged()), true);
-        judge.admits(one.kind, &one.around("neighbour", &privileged()), false);
-        judge.admits("Pod", &pod_of(one.api_version, one.kind, "app", &json!({})), true);
-        judge.admits("Pod", &pod_of(one.api_version, one.kind, "neighbour", &json!({})), false);
+        let policies = Policies::new(&compiled, &[request(&named(one.kind, "app"), &json!({}))]);
+        policies.admits(one.kind, &one.around("app", &privileged()), true);
+        policies.admits(one.kind, &one.around("neighbour", &privileged()), false);
+        policies.admits("Pod", &pod_of(one.api_version, one.kind, "app", &json!({})), true);
+        policies.admits("Pod", &pod_of(one.api_version, one.kind, "neighbour", &json!({})), false);
         // A kind of the same name that is not Kubernetes' own.
-        judge.admits("Pod", &pod_of("example.org/v1", one.kind, "app", &json!({})), false);
-        judge.admits("Pod", &privileged(), false);
+        policies.admits("Pod", &pod_of("example.org/v1", one.kind, "app", &json!({})), false);
+        policies.admits("Pod", &privileged(), false);
         for other in WORKLOADS.iter().filter(|other| other.kind != one.kind) {
-            judge.admits(other.kind, &other.around("app", &privileged()), false);
+            policies.admits(other.kind, &other.around("app", &privileged()), false);
         }
         // What has the workload among its owners, and is not made by it.
         let mut beside = pod_of(one.api_version, one.kind, "app", &json!({}));
         beside["metadata"]["ownerReferences"][0]["controller"] = json!(false);
-        judge.admits("Pod", &beside, false);
+        policies.admits("Pod", &beside, false);
         // Another check of the same object.
         let mut both = privileged();
         pod::set(&mut both, &["hostPID"], json!(true));
-        judge.admits(one.kind, &one.around("app", &both), false);
+        policies.admits(one.kind, &one.around("app", &both), false);
     }
 }
 
@@ -140,38 +131,38 @@ fn an_exception_for_a_workload_lifts_checks_for_it_and_its_pods_alone() {
 fn pods_of_deployments_and_cron_jobs_are_known_by_the_names_of_their_controllers() {
     let compiled = compiled(&json!({}));
     let hash = json!({"pod-template-hash": "5d4f8c7b9"});
-    let judge = Judge::new(&compiled, &[request(&named("Deployment", "app"), &json!({}))]);
+    let policies = Policies::new(&compiled, &[request(&named("Deployment", "app"), &json!({}))]);
     let of = |name: &str, labels: &Json| pod_of("apps/v1", "ReplicaSet", name, labels);
-    judge.admits("Pod", &of("app-5d4f8c7b9", &hash), true);
-    judge.admits("Pod", &of("app-5d4f8c7b9", &json!({})), false);
-    judge.admits("Pod", &of("app-5d4f8c7b9", &json!({"pod-template-hash": ""})), false);
-    judge.admits("Pod", &of("app-2-5d4f8c7b9", &hash), false);
-    judge.admits("Pod", &of("app5d4f8c7b9", &hash), false);
-    judge.admits("Pod", &of("app", &hash), false);
+    policies.admits("Pod", &of("app-5d4f8c7b9", &hash), true);
+    policies.admits("Pod", &of("app-5d4f8c7b9", &json!({})), false);
+    policies.admits("Pod", &of("app-5d4f8c7b9", &json!({"pod-template-hash": ""})), false);
+    policies.admits("Pod", &of("app-2-5d4f8c7b9", &hash), false);
+    policies.admits("Pod", &of("app5d4f8c7b9", &hash), false);
+    policies.admits("Pod", &of("app", &hash), false);
     let replica_set = workload("ReplicaSet");
     let mut made = replica_set.around("app-5d4f8c7b9", &privileged());
-    judge.admits("ReplicaSet", &made, false);
+    policies.admits("ReplicaSet", &made, false);
     made["metadata"]["ownerReferences"] =
         json!([{"apiVersion": "apps/v1", "kind": "Deployment", "name": "app", "uid": "1", "controller": true}]);
-    judge.admits("ReplicaSet", &made, true);
+    policies.admits("ReplicaSet", &made, true);
 
-    let judge = Judge::new(&compiled, &[request(&named("CronJob", "app"), &json!({}))]);
+    let policies = Policies::new(&compiled, &[request(&named("CronJob", "app"), &json!({}))]);
     let of = |name: &str| pod_of("batch/v1", "Job", name, &json!({}));
-    judge.admits("Pod", &of("app-29384756"), true);
+    policies.admits("Pod", &of("app-29384756"), true);
     for other in ["app", "app-2", "app-b-29384756", "app-293847561", "29384756", "-29384756"] {
-        judge.admits("Pod", &of(other), false);
+        policies.admits("Pod", &of(other), false);
     }
     // A list of owners that is too long to be looked at.
     let mut many = of("app-29384756");
     let owner = many["metadata"]["ownerReferences"][0].clone();
     many["metadata"]["ownerReferences"] = vec![owner; 17].into();
-    judge.admits("Pod", &many, false);
+    policies.admits("Pod", &many, false);
 
-    let judge = Judge::new(&compiled, &[request(&named("Pod", "bad"), &json!({}))]);
-    judge.admits("Pod", &privileged(), true);
+    let policies = Policies::new(&compiled, &[request(&named("Pod", "bad"), &json!({}))]);
+    policies.admits("Pod", &privileged(), true);
     let mut other = privileged();
     other["metadata"]["name"] = "other".into();
-    judge.admits("Pod", &other, false);
+    policies.admits("Pod", &other, false);
 }
 
 /// A pod with these containers, each privileged: name and image.
@@ -202,45 +193,45 @@ fn an_exception_for_containers_lifts_checks_for_them_alone() {
         request(&scope, &json!({"spec": {"checks": ["privileged", "seLinuxOptions", "named"]}}))
     };
     let deployment = workload("Deployment");
-    let both = |judge: &Judge, pod: &Json, expected: bool| {
-        judge.admits("Pod", pod, expected);
-        judge.admits("Deployment", &deployment.around("app", pod), expected);
+    let both = |policies: &Policies, pod: &Json, expected: bool| {
+        policies.admits("Pod", pod, expected);
+        policies.admits("Deployment", &deployment.around("app", pod), expected);
     };
     let main = ("main", "registry.example/drivers/gpu:1");
 
-    let judge = Judge::new(&compiled, &[scope(&json!({"container": "main"}))]);
-    both(&judge, &containers(&[main]), true);
-    both(&judge, &containers(&[("side", main.1)]), false);
-    let decision = judge.decision("Pod", &containers(&[main, ("side", main.1)]), "2026-05-01T00:00:00Z");
+    let policies = Policies::new(&compiled, &[scope(&json!({"container": "main"}))]);
+    both(&policies, &containers(&[main]), true);
+    both(&policies, &containers(&[("side", main.1)]), false);
+    let decision = policies.decision("Pod", &containers(&[main, ("side", main.1)]), "2026-05-01T00:00:00Z");
     let Decision::Deny { violations, .. } = decision else { panic!("{decision:?}") };
     assert_eq!(violations.len(), 1, "{violations:?}");
     assert!(violations[0].message.contains("\"side\""), "{violations:?}");
     // A violation of the pod as a whole stays, also beside one of the container.
     let mut labelled = containers(&[main]);
     pod::set_container(&mut labelled, &["securityContext", "seLinuxOptions", "type"], json!("spc_t"));
-    both(&judge, &labelled, true);
+    both(&policies, &labelled, true);
     pod::set(&mut labelled, &["securityContext", "seLinuxOptions", "type"], json!("spc_t"));
-    both(&judge, &labelled, false);
+    both(&policies, &labelled, false);
 
-    let judge = Judge::new(&compiled, &[scope(&json!({"imagePrefix": "registry.example/drivers/"}))]);
-    both(&judge, &containers(&[main, ("side", "registry.example/drivers/net@sha256:0")]), true);
+    let policies = Policies::new(&compiled, &[scope(&json!({"imagePrefix": "registry.example/drivers/"}))]);
+    both(&policies, &containers(&[main, ("side", "registry.example/drivers/net@sha256:0")]), true);
     for other in
         ["registry.example/drivers-2/gpu:1", "registry.example/drivers", "other.example/registry.example/drivers/x"]
     {
-        both(&judge, &containers(&[main, ("side", other)]), false);
+        both(&policies, &containers(&[main, ("side", other)]), false);
     }
     let narrow = json!({"container": "main", "imagePrefix": "registry.example/drivers/gpu:"});
-    let judge = Judge::new(&compiled, &[scope(&narrow)]);
-    both(&judge, &containers(&[main]), true);
-    both(&judge, &containers(&[("main", "registry.example/drivers/net:1")]), false);
-    both(&judge, &containers(&[("side", main.1)]), false);
+    let policies = Policies::new(&compiled, &[scope(&narrow)]);
+    both(&policies, &containers(&[main]), true);
+    both(&policies, &containers(&[("main", "registry.example/drivers/net:1")]), false);
+    both(&policies, &containers(&[("side", main.1)]), false);
 
     let of_app = json!({"kind": "Deployment", "name": "app", "container": "main"});
-    let judge = Judge::new(&compiled, &[scope(&of_app)]);
-    judge.admits("Deployment", &deployment.around("app", &containers(&[main])), true);
-    judge.admits("Deployment", &deployment.around("app", &containers(&[("side", main.1)])), false);
-    judge.admits("Deployment", &deployment.around("neighbour", &containers(&[main])), false);
-    judge.admits("Pod", &containers(&[main]), false);
+    let policies = Policies::new(&compiled, &[scope(&of_app)]);
+    policies.admits("Deployment", &deployment.around("app", &containers(&[main])), true);
+    policies.admits("Deployment", &deployment.around("app", &containers(&[("side", main.1)])), false);
+    policies.admits("Deployment", &deployment.around("neighbour", &containers(&[main])), false);
+    policies.admits("Pod", &containers(&[main]), false);
 
     // A check that does not look at containers.
     let of_volumes =
@@ -266,12 +257,12 @@ fn only_what_is_approved_and_can_be_asked_for_has_an_effect() {
     ] {
         let request = request(&everywhere, &change);
         assert_eq!(compiled.exceptions.standing(&request, now).0, expected, "{change}");
-        let judge = Judge::new(&compiled, &[request]);
-        let decision = judge.decision("Pod", &privileged(), "2026-05-01T00:00:00Z");
+        let policies = Policies::new(&compiled, &[request]);
+        let decision = policies.decision("Pod", &privileged(), "2026-05-01T00:00:00Z");
         assert_eq!(decision == Decision::Admit, expected == ExceptionReason::InForce, "{change}: {decision:?}");
     }
     let of_another = request(&everywhere, &json!({"spec": {"profile": "another"}}));
-    Judge::new(&compiled, &[of_another]).admits("Pod", &privileged(), false);
+    Policies::new(&compiled, &[of_another]).admits("Pod", &privileged(), false);
 }
 
 #[test]
@@ -337,8 +328,8 @@ fn parameters_have_an_exception_if_they_lift_all_of_it_until_its_end() {
 #[test]
 fn a_denial_says_how_to_ask_for_what_can_be_asked_for() {
     let compiled = compiled(&json!({}));
-    let judge = Judge::new(&compiled, &[]);
-    let said = |object: &Json| match judge.decision("Pod", object, "2026-05-01T00:00:00Z") {
+    let policies = Policies::new(&compiled, &[]);
+    let said = |object: &Json| match policies.decision("Pod", object, "2026-05-01T00:00:00Z") {
         Decision::Deny { message, .. } => message,
         Decision::Admit => panic!("admitted"),
     };

@@ -1,5 +1,4 @@
 //! Who and what is not judged: exemptions, exceptions, and what stays as it is.
-#![allow(clippy::unwrap_used, reason = "all of this is tests")]
 
 use palisade_api::{ToolSecurityParamsSpec, ToolSecurityProfile, names::Shape};
 use palisade_compiler::{Compiled, compile};

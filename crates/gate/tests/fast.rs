@@ -1,7 +1,6 @@
 //! The fast path: what complies is passed over by the policy's match condition, and nothing else is.
 //!
 //! That nothing is passed over in which something is violated, [`Validator::judge`] asks of each request in all tests.
-#![allow(clippy::unwrap_used, reason = "all of this is tests")]
 
 use palisade_api::{ToolSecurityProfile, names::Shape};
 use palisade_cel::eval::PER_CALL_LIMIT;
@@ -12,6 +11,8 @@ use palisade_objects::{
     workload::{WORKLOADS, Workload},
 };
 use serde_json::{Value as Json, json};
+
+use crate::support::Judge;
 
 const TOOLFORGE: &str = include_str!("../../../examples/toolforge/profile.yaml");
 
@@ -32,27 +33,6 @@ fn profile(spec: &Json) -> ToolSecurityProfile {
 
 fn compile(profile: &ToolSecurityProfile) -> Compiled {
     palisade_compiler::compile(profile).unwrap_or_else(|error| panic!("{error:?}"))
-}
-
-struct Judge {
-    policy: Validator,
-    params: Option<Json>,
-}
-
-impl Judge {
-    fn new(compiled: &Compiled, shape: Shape) -> Self {
-        let policy = Validator::new(&compiled.bundle.pair(shape).unwrap().policy).unwrap();
-        Self { policy, params: compiled.probes.params.as_ref().map(|spec| json!({"spec": spec})) }
-    }
-
-    fn judge(&self, request: &ValidationRequest<'_>) -> Judgement {
-        let request = ValidationRequest { params: self.params.as_ref(), ..request.clone() };
-        self.policy.judge(&request).unwrap_or_else(|error| panic!("{error}\n{:.500}", request.object.to_string()))
-    }
-
-    fn creates(&self, kind: &str, object: &Json) -> Judgement {
-        self.judge(&ValidationRequest::create(kind, object))
-    }
 }
 
 fn leaves_early(judgement: &Judgement) -> bool {
@@ -266,7 +246,7 @@ fn update_without_a_pod_spec_change_takes_the_fast_path() {
         };
         judge.judge(&request)
     };
-    let without = |shape| Judge { params: None, ..Judge::new(&compiled, shape) };
+    let without = |shape| Judge::with(&compiled, shape, None);
     for judge in [Judge::new(&compiled, Shape::Pods), without(Shape::Pods)] {
         let mut labelled = violating.clone();
         labelled["metadata"]["labels"] = json!({"new": "label"});

@@ -1,5 +1,4 @@
 //! Checks of what the API server itself sets in pods: an update finds it there, and a template has none of it.
-#![allow(clippy::unwrap_used, reason = "all of this is tests")]
 
 use palisade_api::{ToolSecurityProfile, names::Shape};
 use palisade_compiler::Compiled;

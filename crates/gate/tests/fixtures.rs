@@ -1,14 +1,14 @@
 //! Fixtures are accounted for: each restricted field has one that is denied because of it, in each kind of container,
 //! and each fixture that is denied is denied because of a restricted field.
-#![allow(clippy::unwrap_used, reason = "all of this is tests")]
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::Pod;
-use palisade_api::{ToolSecurityParamsSpec, ToolSecurityProfile, catalogue};
+use palisade_api::{ToolSecurityParamsSpec, ToolSecurityProfile, catalogue, names::Shape};
 use palisade_checks::{Check, Field, fixture::Fixture};
-use palisade_gate::{Decision, ValidationRequest, Validator};
 use serde_json::{Value as Json, json};
+
+use crate::support::Judge;
 
 const CONTAINERS: [&str; 3] = ["containers", "initContainers", "ephemeralContainers"];
 
@@ -16,34 +16,19 @@ fn fixtures(check: &Check) -> Vec<Fixture> {
     serde_saphyr::from_str(check.fixtures).unwrap_or_else(|error| panic!("fixtures of {}: {error}", check.id))
 }
 
-/// A policy with the parameters of a fixture.
-struct Judge {
-    policy: Validator,
-    params: Option<Json>,
-}
-
-impl Judge {
-    fn new(fixture: &Fixture) -> Self {
-        let profile: ToolSecurityProfile = serde_json::from_value(json!({
-            "apiVersion": "toolsecurity.dev/v1alpha1",
-            "kind": "ToolSecurityProfile",
-            "metadata": {"name": "fixture"},
-            "spec": fixture.spec(&json!({"a": "b"})),
-        }))
-        .unwrap();
-        let compiled = palisade_compiler::compile(&profile).unwrap();
-        let values = fixture.values();
-        Self {
-            policy: Validator::new(&compiled.bundle.pods.policy).unwrap(),
-            params: (!values.is_empty()).then(|| json!({"spec": ToolSecurityParamsSpec::of(&values)})),
-        }
-    }
-
-    /// Whether the pod is admitted; `None` where an expression fails on it, because what it takes for granted is gone.
-    fn admits(&self, pod: &Json) -> Option<bool> {
-        let request = ValidationRequest { params: self.params.as_ref(), ..ValidationRequest::create("Pod", pod) };
-        self.policy.evaluate(&request).ok().map(|decision| decision == Decision::Admit)
-    }
+/// The policy of a fixture, with its parameters. It cannot evaluate a pod without a field that an expression requires.
+fn judge(fixture: &Fixture) -> Judge {
+    let profile: ToolSecurityProfile = serde_json::from_value(json!({
+        "apiVersion": "toolsecurity.dev/v1alpha1",
+        "kind": "ToolSecurityProfile",
+        "metadata": {"name": "fixture"},
+        "spec": fixture.spec(&json!({"a": "b"})),
+    }))
+    .unwrap();
+    let compiled = palisade_compiler::compile(&profile).unwrap();
+    let values = fixture.values();
+    let params = (!values.is_empty()).then(|| json!({"spec": ToolSecurityParamsSpec::of(&values)}));
+    Judge::with(&compiled, Shape::Pods, params)
 }
 
 /// A restricted field in one of the places where it can stand: the pod, its volumes, or a kind of container.
@@ -163,7 +148,7 @@ fn take(object: &mut Json, keys: &[&str]) {
 /// # Errors
 /// The restricted fields do not explain the denial: without them the pod is denied as well.
 fn denied_for(check: &Check, fixture: &Fixture, seen: &BTreeMap<&str, Vec<Json>>) -> Result<BTreeSet<Place>, String> {
-    let judge = Judge::new(fixture);
+    let judge = judge(fixture);
     let pod = fixture.pod();
     let places = Place::all(check);
     let mut neutral = pod.clone();

@@ -1,5 +1,4 @@
 //! What is accepted is what each API server would take, whole; and what it would not is reported at its place in the profile.
-#![allow(clippy::unwrap_used, reason = "all of this is tests")]
 
 use palisade_api::{Published, ToolSecurityProfile, names};
 use palisade_apiserver::create::{Refused, create};

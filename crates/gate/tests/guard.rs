@@ -1,6 +1,5 @@
 //! The guard of what a profile reads from namespaces, on the offline API server of each minor: whom it denies what, and
 //! what it lets everybody do.
-#![allow(clippy::unwrap_used, reason = "all of this is tests")]
 
 use std::sync::Arc;
 

@@ -1,5 +1,4 @@
 //! What mutates pods passes the gate, and what would harm does not.
-#![allow(clippy::unwrap_used, reason = "all of this is tests")]
 
 use palisade_api::ToolSecurityProfile;
 use palisade_compiler::{Compiled, compile};

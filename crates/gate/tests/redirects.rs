@@ -1,5 +1,4 @@
 //! A pod whose images all stay where they are is passed over by what redirects images, and no pod besides.
-#![allow(clippy::unwrap_used, reason = "all of this is tests")]
 
 use palisade_api::{ToolSecurityProfile, catalogue};
 use palisade_apiserver::admission::MATCH_CONDITIONS_BUDGET;

@@ -1,5 +1,5 @@
 //! The Pod Security Standards in the offline API server: whether its admission plugin says what the real one does.
-#![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "tests read files")]
+#![allow(clippy::disallowed_methods, reason = "tests read files")]
 
 use std::{collections::BTreeMap, fs, io::Read as _, path::Path};
 

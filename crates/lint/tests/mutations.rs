@@ -1,5 +1,4 @@
 //! The findings of `mutation-type`, and mutations without findings.
-#![allow(clippy::unwrap_used, reason = "all of this is tests")]
 
 use std::sync::Arc;
 

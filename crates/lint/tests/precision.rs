@@ -1,5 +1,4 @@
 //! What is reported, how bad it is, and what is not: tables of policies for the rules that would otherwise say too much.
-#![allow(clippy::unwrap_used, reason = "all of this is tests")]
 
 use std::sync::Arc;
 

@@ -1,5 +1,4 @@
 //! Each rule finds what its bad example has, and nothing else does; no rule finds anything in its good example.
-#![allow(clippy::unwrap_used, reason = "all of this is tests")]
 
 use std::{collections::BTreeSet, sync::Arc};
 

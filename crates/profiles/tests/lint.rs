@@ -1,6 +1,6 @@
 //! Each rule about profiles finds what its bad example has, and no other rule does; no rule finds anything in its good
 //! example, nor in what the profiles in `examples` become.
-#![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "all of this is tests")]
+#![allow(clippy::disallowed_methods, reason = "examples are files")]
 
 use std::{collections::BTreeSet, path::Path, sync::Arc};
 

@@ -1,5 +1,4 @@
 //! Profiles: what of them is covered, reported in their own terms, and which mistakes in custom checks are noticed.
-#![allow(clippy::unwrap_used, reason = "a test that cannot set itself up may panic")]
 
 use palisade_profiles::suite::Profiles;
 use palisade_suite::{

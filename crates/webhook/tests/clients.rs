@@ -1,8 +1,6 @@
 //! With `--client-ca` only API servers get a connection.
 
-#![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "tests may panic, and have files")]
-
-mod common;
+#![allow(clippy::disallowed_methods, reason = "tests have files")]
 
 use rcgen::{BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
 use tokio::{io::AsyncWriteExt, time::timeout};

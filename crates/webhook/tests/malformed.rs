@@ -1,9 +1,5 @@
 //! What is malformed in the cluster does not stop the webhook.
 
-#![allow(clippy::unwrap_used, reason = "tests may panic")]
-
-mod common;
-
 use serde_json::json;
 
 use crate::common::{Webhook, eventually};

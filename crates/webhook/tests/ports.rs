@@ -1,9 +1,5 @@
 //! No client that reaches the ports of the webhook can block it.
 
-#![allow(clippy::unwrap_used, reason = "tests may panic")]
-
-mod common;
-
 use std::{sync::Arc, time::Duration};
 
 use http_body_util::{BodyExt, Full};

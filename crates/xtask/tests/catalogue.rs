@@ -1,5 +1,4 @@
 //! The files of the catalogue are those of its checks.
-#![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests that read the project's files")]
 
 use std::{collections::BTreeSet, fs, path::Path};
 

@@ -1,6 +1,5 @@
 //! Files that import each other in a circle: nobody can read one of them without all others. Each crate keeps an order of
 //! its modules, in which a module uses only those before it.
-#![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests that read the project's files")]
 
 use std::{
     collections::{BTreeMap, BTreeSet},

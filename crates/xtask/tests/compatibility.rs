@@ -1,6 +1,5 @@
 //! What the definitions of the last release accepted is still accepted, or stands in `compatibility/allowed.tsv` with the
 //! reason. `docs/versioning.md` promises it.
-#![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests that read the project's files")]
 
 use std::{
     collections::{BTreeMap, BTreeSet},

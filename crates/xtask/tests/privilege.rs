@@ -1,5 +1,4 @@
 //! The permissions of the service accounts are those in `SECURITY.md`, and none of them is forbidden.
-#![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests that read the project's files")]
 
 use std::{
     collections::BTreeSet,

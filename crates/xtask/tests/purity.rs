@@ -1,6 +1,5 @@
 //! The pure crates reach nothing that does I/O, and the toolkit nothing of the product: not by choice of their authors, but
 //! because it is not there.
-#![allow(clippy::unwrap_used, reason = "all of this is tests")]
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -1,17 +1,10 @@
 //! What holds for every file of the project.
-#![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests that read the project's files")]
 
-#[path = "tidy/commands.rs"]
 mod commands;
-#[path = "tidy/documents.rs"]
 mod documents;
-#[path = "tidy/forgotten.rs"]
 mod forgotten;
-#[path = "tidy/logs.rs"]
 mod logs;
-#[path = "tidy/words.rs"]
 mod words;
-#[path = "tidy/workflows.rs"]
 mod workflows;
 
 use std::{

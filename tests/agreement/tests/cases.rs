@@ -1,5 +1,4 @@
 //! What policies do with requests: the cases of this project. Those of others are in `corpus.rs`.
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "all of this is tests")]
 #![allow(clippy::disallowed_methods, reason = "cases are files")]
 
 use std::path::Path;

@@ -1,5 +1,4 @@
 //! `palisade-cel` against what kube-apiserver says of each expression of `tests/oracle`.
-#![allow(clippy::unwrap_used, reason = "all of this is tests")]
 
 use palisade_agreement::{COMPLETE, Line, Report, Subject, goldens, oracle};
 use palisade_cel::Minor;

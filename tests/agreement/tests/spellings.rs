@@ -1,6 +1,6 @@
 //! The objects that Palisade reads in files, however they are spelt: compared with those that kubectl's own reader
 //! found.
-#![allow(clippy::unwrap_used, clippy::print_stdout, clippy::disallowed_methods, reason = "all of this is tests")]
+#![allow(clippy::disallowed_methods, reason = "objects are in files")]
 
 use std::{
     fs,

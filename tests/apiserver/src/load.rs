@@ -11,7 +11,7 @@ use serde_json::Value as Json;
 use tokio::{task::JoinSet, time::sleep};
 use tokio_util::sync::CancellationToken;
 
-use crate::{dry_run_answer, hostile_pod, tool_pod};
+use crate::{dry_run_answer, eventually, hostile_pod, tool_pod};
 
 /// What came of the requests.
 #[derive(Clone, Debug, Default)]
@@ -76,6 +76,7 @@ impl Load {
                     let answer = dry_run_answer(&client, &namespace, &pod).await;
                     let took = start.elapsed();
                     tally.lock().unwrap_or_else(PoisonError::into_inner).count(kind, uid, &answer, took);
+                    // A pause between two requests, so that they do not keep the processors busy.
                     sleep(Duration::from_millis(5)).await;
                 }
             });
@@ -86,6 +87,23 @@ impl Load {
     /// What came of the requests until now, which begins anew.
     pub fn take(&self) -> Tally {
         std::mem::take(&mut *self.tally.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Waits until pods of each kind have got so many verdicts since [`Self::take`].
+    ///
+    /// # Errors
+    /// The verdicts, if there are too few after two minutes.
+    pub async fn answered(&self, count: usize) -> Result<(), String> {
+        eventually("verdicts on the load", || async {
+            let tally = self.tally.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let verdicts = [
+                tally.mutated + tally.unmutated_count,
+                tally.complying + tally.complying_refused.len(),
+                tally.denied + tally.violating_not_denied.len(),
+            ];
+            if verdicts.iter().all(|found| *found >= count) { Ok(()) } else { Err(format!("{tally:?}")) }
+        })
+        .await
     }
 
     /// Ends, when the last answer is there.

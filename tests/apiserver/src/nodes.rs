@@ -25,6 +25,7 @@ type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 /// The controllers of kube-controller-manager that make pods of Deployments and Jobs, and keep disruption budgets.
 pub const CONTROLLERS: [&str; 4] =
     ["deployment-controller", "replicaset-controller", "job-controller", "disruption-controller"];
+/// The interval between two polls of the pods.
 const LOOK: Duration = Duration::from_millis(200);
 const MERGE: &str = "application/merge-patch+json";
 

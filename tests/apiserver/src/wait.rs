@@ -20,6 +20,7 @@ where
         if start.elapsed() > limit {
             return Err(format!("{what}: not within {limit:?}; last: {last}"));
         }
+        // The interval between two polls.
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }

@@ -12,6 +12,12 @@ use palisade_tests::{Cluster, TestResult, ensure, within};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value as Json, json};
 
+crate::groups::scenarios! {
+    every_api_server_is_probed_and_failing_ones_named: Reconciled 100;
+    api_server_addresses_are_read_from_the_endpoint_slice: Reconciled 90;
+    waiting_profiles_do_not_delay_others: Reconciled 80;
+}
+
 /// What must happen and whose time is not the point. Each profile is judged before it is applied, which takes some seconds
 /// in a debug build on a machine that has other things to do.
 const LIMIT: Duration = Duration::from_mins(4);
@@ -149,6 +155,7 @@ pub(crate) async fn waiting_profiles_do_not_delay_others(cluster: &mut Cluster) 
         })
         .await?;
         slowest = slowest.max(took);
+        // The deletions are spread over some seconds, in which the other profiles are probed.
         tokio::time::sleep(Duration::from_millis(300)).await;
     }
     println!("beside {WAITING} profiles whose pods nobody mutates, a deleted binding is back within {slowest:.2?}");

@@ -9,6 +9,10 @@ use serde_json::{Value as Json, json};
 
 use crate::exceptions::{approval, approve, ask, exception, path, people, privileged, profile, read, wait_state};
 
+crate::groups::scenarios! {
+    only_approvers_may_approve_an_exception: Unprivileged 60, Confined 50;
+}
+
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 /// A denial by the policy of `manifests/confinement.yaml`, or no permission at all.

@@ -16,6 +16,10 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value as Json, json};
 use tempfile::NamedTempFile;
 
+crate::groups::scenarios! {
+    an_api_server_sends_its_audit_events_and_waits_for_nobody: AuditWebhook;
+}
+
 /// The first argument with which the test's own program is `palisade`.
 pub(crate) const PALISADE: &str = "palisade";
 const UID: i64 = 50_001;

@@ -8,6 +8,11 @@ use serde_json::{Value as Json, json};
 
 use crate::workloads::path;
 
+crate::groups::scenarios! {
+    // It takes minutes, and its figures need a machine without other load: make bounds.
+    judging_a_long_list_costs_a_bounded_multiple: Alone 20 if "PALISADE_BOUNDS";
+}
+
 const UID: i64 = 50_001;
 /// At most so many times the CPU time of the same request in a namespace that no profile selects.
 const MOST: f64 = 5.0;

@@ -12,6 +12,10 @@ use palisade_compiler::Compiled;
 use palisade_tests::{Cluster, TestResult, Verdict, ensure, eventually};
 use serde_json::{Value as Json, json};
 
+crate::groups::scenarios! {
+    fixtures_get_their_verdicts: Answers 100;
+}
+
 struct Case {
     name: String,
     check: &'static Check,

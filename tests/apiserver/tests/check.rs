@@ -13,6 +13,10 @@ use crate::{
     workloads::path,
 };
 
+crate::groups::scenarios! {
+    check_says_what_the_api_server_says: Judged 340;
+}
+
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 const UID: i64 = 50_201;

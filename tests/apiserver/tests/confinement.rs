@@ -12,6 +12,17 @@ use tempfile::TempDir;
 
 use crate::privilege::{ACCOUNTS, tamper, text};
 
+crate::groups::scenarios! {
+    only_dry_runs_are_admitted_in_the_probe_namespace: Unprivileged 20, Confined 10;
+    only_the_controller_and_admins_may_write_parameters: Unprivileged 30, Confined 20;
+    only_admins_may_set_the_stage_of_a_namespace: Unprivileged 50, Confined 40;
+    controller_is_confined_to_its_own_objects: Unprivileged 70, Confined 60;
+    webhook_may_be_registered_only_for_tenant_pods: Unprivileged 80, Confined 70;
+    confinement_has_no_type_check_warning: Unprivileged 90, Confined 80;
+    static_policies_of_the_api_server_confine_the_controller: OwnPolicies;
+    palisade_can_be_uninstalled_and_reinstalled: Unprivileged 100;
+}
+
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 const UID: i64 = 50_001;

@@ -4,6 +4,12 @@ use palisade_objects::pod::merge;
 use palisade_tests::{Cluster, TestResult, Verdict, ensure};
 use serde_json::{Value as Json, json};
 
+crate::groups::scenarios! {
+    invalid_profiles_are_rejected_by_the_crd: Oldest 50, Answers 110;
+    what_cannot_be_read_is_rejected_by_the_crd: Oldest 60, Answers 120;
+    kubectl_explains_every_field: Answers 130;
+}
+
 pub(crate) async fn invalid_profiles_are_rejected_by_the_crd(cluster: &mut Cluster) -> TestResult {
     let uid = |range: Json| json!({"users": {"runAsUser": {"rule": "MustRunAs", "ranges": [range]}}});
     let required = |one: Json| json!({"namespaceSelector": {"matchExpressions": [one]}});

@@ -16,6 +16,11 @@ use crate::{
     stored::is_like,
 };
 
+crate::groups::scenarios! {
+    custom_resources_get_the_answers_of_the_api_server: Answers 50;
+    definitions_get_the_answers_of_the_api_server: Answers 60;
+}
+
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 /// Definitions that the API server has at once: each costs it memory.
 const BATCH: usize = 40;

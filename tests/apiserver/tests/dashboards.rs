@@ -20,6 +20,11 @@ use tempfile::TempDir;
 
 use crate::{rollout, scan};
 
+crate::groups::scenarios! {
+    // It requires a Prometheus: make dashboards.
+    every_panel_and_alert_works_in_prometheus: Prometheus if "PALISADE_PROMETHEUS";
+}
+
 const TEST: &str = "dashboards";
 /// A profile of which the webhook mutates pods.
 const MUTATED: &str = "dashboards-mutated";

@@ -11,6 +11,11 @@ use serde_json::{Value as Json, json};
 
 use crate::workloads::path;
 
+crate::groups::scenarios! {
+    namespace_of_compliant_pods_with_finalizers_can_be_deleted: Maintained 80, Oldest 270;
+    namespace_selected_while_terminating_can_be_deleted: Maintained 90, Oldest 280;
+}
+
 const UID: i64 = 50_001;
 const FORBIDDEN: &str = "evil.example/other";
 
@@ -79,7 +84,7 @@ async fn create_held(cluster: &Cluster, namespace: &str, pod: &Json) -> TestResu
     Ok(())
 }
 
-async fn is_being_deleted(cluster: &Cluster, path: &str) -> Result<(), String> {
+pub(crate) async fn is_being_deleted(cluster: &Cluster, path: &str) -> Result<(), String> {
     let object = cluster.answer_to("GET", path, &Json::Null).await?;
     let deleted = object["metadata"]["deletionTimestamp"].is_string();
     if deleted { Ok(()) } else { Err(format!("{path} is not being deleted")) }

@@ -5,6 +5,15 @@ use palisade_objects::pod::merge;
 use palisade_tests::{Cluster, TestResult, Verdict, ensure, ephemeral_container, eventually, hostile_pod, tool_pod};
 use serde_json::{Value as Json, json};
 
+crate::groups::scenarios! {
+    compliant_jobs_pass_and_every_rule_denies: Oldest 70, Judged 10;
+    an_ephemeral_container_is_judged: Oldest 80, Judged 20;
+    a_resize_is_judged: Oldest 90, Judged 30;
+    a_running_pod_may_be_labelled: Oldest 100, Judged 40;
+    enforcement_warn_and_audit_admit_pods: Judged 50;
+    generated_policies_have_no_type_check_warning: Oldest 110, Answers 180;
+}
+
 const UID: i64 = 50_001;
 
 pub(crate) async fn compliant_jobs_pass_and_every_rule_denies(cluster: &mut Cluster) -> TestResult {

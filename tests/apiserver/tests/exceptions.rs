@@ -16,6 +16,10 @@ use palisade_objects::{
 use palisade_tests::{Cluster, TestResult, Verdict, ensure, eventually};
 use serde_json::{Value as Json, json};
 
+crate::groups::scenarios! {
+    an_approved_exception_holds_for_its_workload_until_its_end: Oldest 150, Answers 190;
+}
+
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 const DEPLOYMENT: &Workload = &WORKLOADS[0];
@@ -315,6 +319,7 @@ async fn ends(cluster: &mut Cluster, [asker, approver]: [&Client; 2], test: &str
         seconds *= 2;
         cluster.start_controller().await?;
     };
+    // No controller runs: the exception ends by the clock of the API server. One second is a margin.
     tokio::time::sleep(rest + Duration::from_secs(1)).await;
     let spec = cluster.params(here, test).await?.spec;
     ensure!(spec.workload_exceptions.contains_key("Deployment/encoder"), "somebody took it away: {spec:?}");

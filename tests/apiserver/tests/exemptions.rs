@@ -11,6 +11,13 @@ use palisade_objects::{
 use palisade_tests::{Cluster, TestResult, Verdict, Webhook, dry_run_answer, ensure, eventually};
 use serde_json::{Value as Json, json};
 
+crate::groups::scenarios! {
+    named_users_and_groups_are_exempt_and_no_other_tenant: Judged 140;
+    exempt_pods_are_not_mutated_by_any_engine: Judged 150;
+    exemption_that_covers_tenants_is_reported_in_status: Judged 160;
+    an_exception_ends_by_the_clock_of_the_api_server: Oldest 140, Judged 170;
+}
+
 fn profile(test: &str, spec: &Json) -> Json {
     let mut profile = json!({
         "apiVersion": names::API_VERSION, "kind": "ToolSecurityProfile", "metadata": {"name": test},
@@ -189,6 +196,7 @@ pub(crate) async fn an_exception_ends_by_the_clock_of_the_api_server(cluster: &m
         seconds *= 2;
         cluster.start_controller().await?;
     };
+    // No controller runs: the exception ends by the clock of the API server. One second is a margin.
     tokio::time::sleep(rest + Duration::from_secs(1)).await;
     let spec = cluster.params("excepted-a", test).await?.spec;
     ensure!(spec.exceptions.contains_key("privileged"), "{spec:?}");

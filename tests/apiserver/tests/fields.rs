@@ -8,6 +8,10 @@ use palisade_objects::{
 use palisade_tests::{Cluster, TestResult, Verdict, ensure};
 use serde_json::{Value as Json, json};
 
+crate::groups::scenarios! {
+    fields_set_by_the_api_server_violate_nothing: Oldest 120, Judged 60;
+}
+
 /// A profile with every check that no level of the standards has.
 fn profile(name: &str) -> Json {
     json!({

@@ -7,6 +7,10 @@ use palisade_tests::{Cluster, TestResult, Verdict, ensure, eventually};
 use serde_json::{Value as Json, json};
 use tempfile::TempDir;
 
+crate::groups::scenarios! {
+    a_profile_in_a_file_of_the_api_server_denies: OwnProfile;
+}
+
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 /// A profile with constants alone.

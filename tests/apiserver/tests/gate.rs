@@ -19,6 +19,14 @@ use serde_json::{Value as Json, json};
 
 use crate::webhook::registered;
 
+crate::groups::scenarios! {
+    registration_errors_match_the_api_server: Answers 140, Webhooks 60, Middle 10;
+    invalid_selector_changes_no_object_and_no_other_profile: Reconciled 120, Webhooks 70;
+    webhook_mutates_by_the_profile_in_force: Reconciled 130, Webhooks 80;
+    generations_are_recorded_without_a_gap: Reconciled 140;
+    rejected_webhook_entry_does_not_affect_others: Reconciled 150;
+}
+
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 /// Checks that the offline rejection has the API server's own words.
@@ -269,7 +277,7 @@ pub(crate) async fn webhook_mutates_by_the_profile_in_force(cluster: &mut Cluste
     cluster.apply_profile(&refused).await?;
     let said = message(cluster, test, "Accepted", "False").await?;
     ensure!(said.contains("it complied before it was mutated"), "{said}");
-    // It has had the time to read it.
+    // The image must stay the same for a second, in which the webhook reads the profile.
     for _ in 0..20 {
         ensure!(image().await? == "a.example/x:1", "the webhook redirects: {:?}", image().await);
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;

@@ -5,6 +5,10 @@ use palisade_api::names::{self, Part};
 use palisade_tests::{Cluster, TestResult, Verdict, ensure, eventually, tool_pod};
 use serde_json::{Value as Json, json};
 
+crate::groups::scenarios! {
+    only_who_may_assign_changes_what_a_profile_reads: Oldest 210, Answers 200;
+}
+
 const UID: i64 = 50_001;
 /// The annotation that is the source of the uid.
 const SOURCE: &str = "toolforge.org/uid";

@@ -16,6 +16,11 @@ use tempfile::TempDir;
 
 use crate::lifecycle::Watch;
 
+crate::groups::scenarios! {
+    // It takes minutes, and requires helm: make helm.
+    the_chart_is_installed_upgraded_rolled_back_and_uninstalled: Helm if "PALISADE_HELM";
+}
+
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 /// How long anything may take, on a machine that has other things to do.
@@ -154,6 +159,7 @@ pub(crate) async fn without_palisade(cluster: &mut Cluster) -> Result<String> {
         found.map(drop).map_err(|error| error.to_string())
     })
     .await?;
+    // A margin: the API server does not report when its other controllers have seen these kinds.
     tokio::time::sleep(Duration::from_secs(5)).await;
     cluster.kubectl(&["delete", "--ignore-not-found", "--timeout=300s", "-k", &manifests])?;
     Ok(manifests)

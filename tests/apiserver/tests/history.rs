@@ -7,6 +7,10 @@ use palisade_tests::{Cluster, TestResult, ensure, eventually, hostile_pod, tool_
 use serde_json::{Value as Json, json};
 use tempfile::NamedTempFile;
 
+crate::groups::scenarios! {
+    rollback_puts_a_recorded_spec_back_in_force: Judged 230, OldestRollouts 10;
+}
+
 const UID: i64 = 50_001;
 
 /// Runs a command of `palisade` against the cluster.

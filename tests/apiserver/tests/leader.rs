@@ -13,6 +13,10 @@ use serde_json::{Value as Json, json};
 
 use crate::{lifecycle::Watch, privilege::text};
 
+crate::groups::scenarios! {
+    a_replica_takes_over_and_the_former_leader_writes_nothing: Audited 20;
+}
+
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 const UID: i64 = 50_001;

@@ -19,7 +19,18 @@ use palisade_controlplane::Shutdown;
 use palisade_tests::{Cluster, TestResult, Verdict, ensure, eventually, hostile_pod, tool_pod, within};
 use serde_json::{Value as Json, json};
 
-use crate::{scan, webhook::engine};
+use crate::{deletion::is_being_deleted, scan, webhook::engine};
+
+crate::groups::scenarios! {
+    an_invalid_profile_changes_nothing: Maintained 10;
+    custom_check_is_enforced_or_its_error_reported: Maintained 20, Oldest 230;
+    drift_is_repaired: Maintained 30, Oldest 240;
+    renaming_a_parameter_changes_no_verdict: Maintained 40;
+    deleting_the_profile_frees_every_namespace: Maintained 50, Oldest 250;
+    a_profile_deleted_by_force_leaves_nothing: Maintained 60;
+    namespace_with_a_pod_with_a_finalizer_can_be_deleted: Maintained 70, Oldest 260;
+    api_server_restart_admits_no_violation: Maintained 130, Oldest 290;
+}
 
 const UID: i64 = 50_001;
 /// How soon a generated object is what it should be again.
@@ -281,6 +292,7 @@ impl Watch {
                     (Verdict::Refused(code, _), _) if !admitted || matches!(code, 0 | 429 | 500..) => {}
                     _ => wrong.push(format!("{verdict:?}")),
                 }
+                // A pause between two requests, so that they do not keep the processors busy.
                 tokio::time::sleep(Duration::from_millis(2)).await;
             }
             wrong
@@ -324,6 +336,7 @@ pub(crate) async fn renaming_a_parameter_changes_no_verdict(cluster: &mut Cluste
         if names == ["toolUid"] { Ok(()) } else { Err(format!("{now:?}")) }
     })
     .await?;
+    // The verdicts must stay the same for this time, in which the API server reads the new parameters.
     tokio::time::sleep(Duration::from_secs(2)).await;
     good.finish("a pod that complies, while a parameter is renamed").await?;
     bad.finish("a pod that violates, while a parameter is renamed").await?;
@@ -342,6 +355,7 @@ pub(crate) async fn deleting_the_profile_frees_every_namespace(cluster: &mut Clu
     for index in 0..5 {
         cluster.wait_admitted(&format!("deleted-{index}"), &hostile_pod("free")).await?;
     }
+    // The complying pod must be admitted for this time, in which the last objects are removed.
     tokio::time::sleep(Duration::from_secs(1)).await;
     good.finish("a pod that complies, while the profile is deleted").await?;
     let left = cluster.left_of(test)?;
@@ -377,7 +391,8 @@ pub(crate) async fn namespace_with_a_pod_with_a_finalizer_can_be_deleted(cluster
     let created = cluster.create_pod("finalized-tool", &pod).await;
     ensure!(created == Verdict::Admitted, "{created:?}");
     cluster.delete_namespace("finalized-tool").await?;
-    tokio::time::sleep(Duration::from_secs(3)).await;
+    let path = "/api/v1/namespaces/finalized-tool/pods/job";
+    eventually("the pod is being deleted", || is_being_deleted(cluster, path)).await?;
     let freed = cluster.patch_pod("finalized-tool", "job", &json!({"metadata": {"finalizers": null}})).await;
     ensure!(freed == Verdict::Admitted, "the finalizer cannot be removed: {freed:?}");
     eventually("the namespace is gone", || async {

@@ -8,6 +8,12 @@ use palisade_manifest::{Severity, Source, objects};
 use palisade_tests::{Cluster, TestResult, Verdict, ensure, eventually};
 use serde_json::{Value as Json, json};
 
+crate::groups::scenarios! {
+    finalizers_are_blocked_where_lint_predicts: Answers 150;
+    lint_error_means_every_request_is_denied: Answers 160;
+    control_plane_writes_match_the_lint_table: Answers 170;
+}
+
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 const NAMESPACE: &str = "lint";

@@ -16,6 +16,10 @@ use crate::{
     scan::{self, wait_found},
 };
 
+crate::groups::scenarios! {
+    large_objects_of_a_tenant_do_not_exhaust_memory: Memory;
+}
+
 const UID: i64 = 50_001;
 /// The limit of memory in the manifests.
 const LIMIT: u64 = 256 << 20;
@@ -43,6 +47,7 @@ async fn peak_at_end(mut child: Child) -> TestResult<u64> {
             ensure!(status.code().is_some_and(|code| code < 2), "{status}");
             return Ok(peak);
         }
+        // The interval between two measurements of its memory.
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }

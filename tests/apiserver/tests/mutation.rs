@@ -17,6 +17,13 @@ use serde_json::{Value as Json, json};
 
 use crate::webhook::registered;
 
+crate::groups::scenarios! {
+    native_policy_mutates_like_the_patch: Judged 130;
+    native_policy_mutates_corpus_pods_like_the_patch: Others;
+    beta_policy_mutates_like_the_patch: Beta 10;
+    webhook_mutates_like_the_patch: Webhooks 10;
+}
+
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 const JSON: &str = "application/json";

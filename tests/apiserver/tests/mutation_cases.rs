@@ -11,6 +11,10 @@ use palisade_tests::{
 };
 use serde_json::Value as Json;
 
+crate::groups::scenarios! {
+    mutation_cases_match_the_api_server: Alone 10;
+}
+
 /// How often, and in which intervals, to ask until the policies are in force.
 const ROUNDS: usize = 120;
 const PAUSE: Duration = Duration::from_secs(1);

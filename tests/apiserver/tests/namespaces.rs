@@ -8,6 +8,14 @@ use kube::{Api, api::ListParams};
 use palisade_tests::{Cluster, TestResult, Verdict, ensure, eventually, hostile_pod, tool_pod};
 use serde_json::json;
 
+crate::groups::scenarios! {
+    a_new_namespace_never_admits_a_violation: Oldest 160, Judged 180;
+    policies_stay_enforced_while_the_controller_is_down: Judged 190;
+    invalid_parameter_fails_only_its_namespace: Oldest 170, Judged 200;
+    a_changed_annotation_writes_one_object: Judged 210;
+    several_profiles_all_apply: Judged 220;
+}
+
 const UID: i64 = 50_001;
 
 /// 200 namespaces; to each a violating pod is sent again and again from the moment it exists, until the policy
@@ -147,6 +155,7 @@ pub(crate) async fn a_changed_annotation_writes_one_object(cluster: &mut Cluster
     cluster
         .patch_namespace("changed-4", &json!({"metadata": {"annotations": {"other": "x"}, "labels": {"other": "x"}}}))
         .await?;
+    // No other object may be written during this time.
     tokio::time::sleep(Duration::from_secs(1)).await;
 
     let after = cluster.params_versions(test).await?;

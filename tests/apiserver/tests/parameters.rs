@@ -11,6 +11,13 @@ use serde_json::{Value as Json, json};
 
 use crate::{history::printed, privilege::tamper};
 
+crate::groups::scenarios! {
+    tenants_can_neither_delete_nor_hold_nor_starve_parameters: Unprivileged 40, Confined 30;
+    a_quota_for_parameters_is_reported_and_denies: Maintained 100;
+    a_profile_that_is_being_deleted_is_not_reported_as_enforced: Maintained 110;
+    labels_of_the_installation_come_back_after_a_probe: Maintained 120;
+}
+
 const UID: i64 = 50_001;
 const POLICY: &str = "confine-toolsecurityparams";
 const FORBIDDEN: &str = "evil.example/rootkit:1";

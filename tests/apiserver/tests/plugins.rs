@@ -10,6 +10,11 @@ use palisade_tests::{Cluster, TestResult, ensure, eventually, root, within};
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
+crate::groups::scenarios! {
+    plugins_answer_like_the_api_server: Oldest 20, Answers 20;
+    default_plugins_match_kube_apiserver_help: Answers 30;
+}
+
 /// How long the API server may take to see new objects: its plugins read from caches.
 const SETTLE: Duration = Duration::from_mins(1);
 

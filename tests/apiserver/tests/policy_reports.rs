@@ -18,6 +18,10 @@ use crate::scan::{
     Result, UID, Violations, denied, deploy, permit, profile, reported, reports_of, scans, violating, wait_found,
 };
 
+crate::groups::scenarios! {
+    violations_are_reported_where_other_tools_look: Judged 350;
+}
+
 const TEST: &str = "reported";
 
 /// An API of reports.

@@ -23,6 +23,10 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value as Json, json};
 use tokio::{net::TcpListener, task::JoinSet, time::timeout};
 
+crate::groups::scenarios! {
+    failing_half_of_fifty_profiles_does_not_affect_the_rest: Large 10;
+}
+
 const TEST: &str = "pressure";
 const UID: i64 = 50_001;
 /// How many profiles there are; half of them in trouble.
@@ -266,6 +270,7 @@ fn attack(cluster: &Cluster) -> JoinSet<()> {
             loop {
                 // It may not be there at the moment.
                 drop(bindings.delete(&binding, &DeleteParams::default()).await);
+                // The interval between two deletions.
                 tokio::time::sleep(Duration::from_millis(200)).await;
             }
         });

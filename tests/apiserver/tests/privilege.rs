@@ -12,6 +12,11 @@ use crate::{
     webhook::{engine, registered},
 };
 
+crate::groups::scenarios! {
+    every_permission_is_used_and_no_other_requested: Audited 10;
+    service_accounts_lack_dangerous_permissions: Unprivileged 10;
+}
+
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 const UID: i64 = 50_001;

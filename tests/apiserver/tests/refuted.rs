@@ -8,6 +8,10 @@ use serde_json::{Value as Json, json};
 
 use crate::lifecycle::Watch;
 
+crate::groups::scenarios! {
+    an_edit_that_probes_refute_is_taken_back: Reconciled 110;
+}
+
 const UID: i64 = 50_001;
 const GROUP: &str = "/apis/admissionregistration.k8s.io/v1";
 
@@ -91,6 +95,7 @@ pub(crate) async fn an_edit_that_probes_refute_is_taken_back(cluster: &mut Clust
     cluster.stop_controller().await?;
     cluster.start_controller().await?;
     put_back(cluster, test, "1").await?;
+    // The edit must not be applied again during this time.
     tokio::time::sleep(Duration::from_secs(3)).await;
     put_back(cluster, test, "1").await?;
     ensure!(cluster.policy_versions(test).await? == versions, "the policies were written");

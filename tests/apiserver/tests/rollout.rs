@@ -21,6 +21,12 @@ use serde_json::{Value as Json, json};
 
 use crate::{lifecycle::Watch, scan};
 
+crate::groups::scenarios! {
+    a_rollout_promotes_what_complies_and_holds_the_rest: Oldest 220, Judged 270;
+    a_rollout_stops_at_a_violation: Judged 280, OldestRollouts 30;
+    a_soak_time_begins_again_after_a_denial: Judged 290, OldestRollouts 40;
+}
+
 const UID: i64 = 50_001;
 
 fn of_environment(variable: &str, otherwise: usize) -> usize {
@@ -192,6 +198,7 @@ pub(crate) async fn a_rollout_promotes_what_complies_and_holds_the_rest(cluster:
     let surprised = Watch::start(cluster, &name(1), hostile_pod("another"), true);
     for kill in 0..kills {
         let process = ControllerProcess::start(cluster)?;
+        // Each kill comes at another moment of the rollout.
         tokio::time::sleep(Duration::from_millis(1500 + u64::try_from(kill * 911 % 4000)?)).await;
         drop(process);
     }

@@ -8,6 +8,10 @@ use palisade_api::names;
 use palisade_tests::{Cluster, TestResult, ensure, hostile_pod, tool_pod, within};
 use serde_json::json;
 
+crate::groups::scenarios! {
+    number_of_policies_is_constant_for_3500_namespaces: Large 20;
+}
+
 const NAMESPACES: i64 = 3_500;
 const UID: i64 = 50_000;
 const TEST: &str = "scale";
@@ -48,6 +52,7 @@ pub(crate) async fn number_of_policies_is_constant_for_3500_namespaces(cluster: 
     cluster.stop_controller().await?;
     cluster.start_controller().await?;
     ready(cluster, NAMESPACES).await?;
+    // Nothing may be written during this time.
     tokio::time::sleep(Duration::from_secs(3)).await;
     ensure!(cluster.params_versions(TEST).await? == before, "a restart wrote parameters");
     ensure!(cluster.policy_versions(TEST).await? == changed, "a restart wrote policies");

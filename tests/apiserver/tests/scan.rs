@@ -22,6 +22,12 @@ use serde_json::{Value as Json, json};
 
 use crate::history::{palisade, printed};
 
+crate::groups::scenarios! {
+    the_scan_reports_what_the_api_server_would_deny: Judged 310;
+    // It takes minutes: make scan.
+    twenty_thousand_pods_are_scanned: Alone 30 if "PALISADE_SCAN_CONTROLLER";
+}
+
 pub(crate) type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 pub(crate) const UID: i64 = 50_001;

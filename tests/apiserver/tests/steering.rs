@@ -11,6 +11,10 @@ use crate::{
     rollout::{label_of, permit, wait_rolled_out, wait_rollout},
 };
 
+crate::groups::scenarios! {
+    two_profiles_are_rolled_out_on_the_same_namespaces: Judged 300, OldestRollouts 50;
+}
+
 const TEST: &str = "two";
 /// What denies less, and what denies more.
 const PROFILES: [&str; 2] = ["two-baseline", "two-restricted"];

@@ -14,6 +14,10 @@ use serde_json::{Value as Json, json};
 
 use crate::admission::{Answer, ask_server, collection};
 
+crate::groups::scenarios! {
+    stored_objects_are_judged_like_the_api_server: Oldest 30, Answers 40;
+}
+
 mod sweep;
 
 const NAMESPACE: &str = "stored";

@@ -10,6 +10,10 @@ use serde_json::{Value as Json, json};
 
 use crate::workloads::path;
 
+crate::groups::scenarios! {
+    template_gets_the_verdict_of_the_pod_that_it_becomes: Judged 100;
+}
+
 /// A profile that defaults all that it can, redirects images, and has checks of its own.
 fn profile(test: &str) -> Json {
     json!({

@@ -8,6 +8,11 @@ use serde_json::{Map, Value as Json, json};
 
 use crate::{history::palisade, rollout, workloads::path};
 
+crate::groups::scenarios! {
+    example_answers_what_a_tool_expects: Judged 110;
+    tools_go_from_audit_to_deny: Judged 120;
+}
+
 const TEST: &str = "toolforge";
 const TOOLS_TEST: &str = "tools-rollout";
 const UID: i64 = 52_001;

@@ -12,6 +12,10 @@ use palisade_api::names;
 use palisade_tests::{Cluster, ControllerProcess, TestResult, ensure, eventually};
 use prost::Message as _;
 
+crate::groups::scenarios! {
+    a_reconcile_is_a_trace_with_its_requests: Audited 60;
+}
+
 const TEST: &str = "traces";
 
 /// A span, and the service that it is of.

@@ -13,6 +13,10 @@ use crate::{
     rollout::{hostile_workload, permit, profile, the_scan_finds_who_is_held, wait_rollout},
 };
 
+crate::groups::scenarios! {
+    the_audit_log_knows_who_is_held_and_what_a_promotion_writes: OldestRollouts 70, Audited 40;
+}
+
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 const TEST: &str = "trail";

@@ -16,6 +16,12 @@ use crate::{
     helm::{self, Helm},
 };
 
+crate::groups::scenarios! {
+    every_command_of_the_tutorial_prints_what_the_page_shows: Judged 240;
+    // It requires a release and helm: make release-smoke-cluster.
+    the_artifacts_of_a_release_are_enough: Release if "PALISADE_ARTIFACTS";
+}
+
 /// A piece of the page that the reader does something with.
 #[derive(Debug, PartialEq, Eq)]
 enum Step {

@@ -25,6 +25,10 @@ use crate::{
     scan,
 };
 
+crate::groups::scenarios! {
+    an_exception_that_nothing_needs_is_reported: Judged 320, OldestRollouts 60;
+}
+
 const DEPLOYMENT: &Workload = &WORKLOADS[0];
 
 async fn in_use(cluster: &Cluster, namespace: &str, name: &str) -> Result<Option<Condition>, String> {

@@ -15,6 +15,12 @@ use serde_json::json;
 
 use crate::lifecycle::Watch;
 
+crate::groups::scenarios! {
+    update_cannot_change_a_field_that_is_not_judged: Reconciled 20, Oldest 300;
+    adding_or_removing_parameters_admits_no_violation: Reconciled 30;
+    the_binding_for_updates_is_restored: Reconciled 40;
+}
+
 const UID: i64 = 50_001;
 
 /// Which fields an update can change is what Kubernetes says, and which checks need not be made then follows from that.

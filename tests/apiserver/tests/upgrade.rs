@@ -17,6 +17,12 @@ use tokio::time::sleep;
 
 use crate::webhook::{engine, registered, report};
 
+crate::groups::scenarios! {
+    api_server_upgrade_leaves_no_pod_unmutated: Upgraded;
+    inert_beta_policy_is_not_the_engine: Middle 30;
+    beta_policy_mutates_where_v1_is_not_served: Beta 20;
+}
+
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 const UID: i64 = 50_001;
@@ -61,7 +67,7 @@ pub(crate) async fn api_server_upgrade_leaves_no_pod_unmutated(cluster: &mut Clu
     ensure!(pod["spec"]["containers"][0]["image"] == format!("{REGISTRY}/proxy/quay.io/some/thing:1"), "{spec}");
     engine(cluster, test, EngineInForce::Webhook).await?;
     let load = Load::start(&cluster.admin, &namespace, UID, &needing());
-    sleep(Duration::from_secs(2)).await;
+    load.answered(50).await?;
     let before = load.take();
     before.is_safe()?;
     ensure!(before.unmutated_count == 0 && before.specs == [spec.clone()].into(), "before: {before:?}");
@@ -80,6 +86,7 @@ pub(crate) async fn api_server_upgrade_leaves_no_pod_unmutated(cluster: &mut Clu
     };
     // Until the API server gives a verdict each time, and the webhook is asked each time.
     loop {
+        // Each second is evaluated separately: the API server must answer all requests of one.
         sleep(Duration::from_secs(1)).await;
         let during = load.take();
         right("while the API server starts", &during)?;
@@ -94,8 +101,10 @@ pub(crate) async fn api_server_upgrade_leaves_no_pod_unmutated(cluster: &mut Clu
     let native = start.elapsed();
     registered(&webhook, 0.0).await?;
     let gone = start.elapsed();
+    // The API server reads the registration later, and does not report when.
     sleep(Duration::from_secs(3)).await;
     let asked = webhook.metric("palisade_webhook_requests_total{").await?;
+    // The webhook must not get a request during this time.
     sleep(Duration::from_secs(2)).await;
     let after = load.stop().await;
     println!("upgrade: native after {native:.1?}, the webhook unregistered after {gone:.1?}");

@@ -9,6 +9,11 @@ use serde_json::{Value as Json, json};
 
 use crate::admission::{Answer, ask_server};
 
+crate::groups::scenarios! {
+    validation_errors_match_the_api_server: Answers 80;
+    corpus_workloads_are_validated_like_the_api_server: Answers 90;
+}
+
 /// The documents of a file, without those that have no kind.
 fn documents(file: &Path) -> Result<Vec<Json>, Box<dyn std::error::Error + Send + Sync>> {
     let text = std::fs::read_to_string(file)?;

@@ -16,6 +16,14 @@ use rustix::process::Signal;
 use serde_json::{Value as Json, json};
 use tokio::time::sleep;
 
+crate::groups::scenarios! {
+    webhook_sets_defaults_and_keeps_set_fields: Webhooks 20;
+    webhook_failures_admit_no_violation: Webhooks 30;
+    a_rolling_restart_fails_no_request: Webhooks 40;
+    certificates_rotate_and_no_request_fails: Webhooks 50;
+    engine_change_leaves_no_pod_unmutated: Reconciled 10;
+}
+
 const UID: i64 = 50_001;
 
 /// Toolforge's profile that defaults what it demands, and a namespace of a tool.
@@ -95,6 +103,7 @@ pub(crate) async fn webhook_failures_admit_no_violation(cluster: &mut Cluster) -
     let load = Load::start(&cluster.admin, &namespace, UID, &bare_pod("bare"));
     let check = async |what: &str| -> TestResult {
         load.take();
+        // The load runs for this time in each state. If the webhook does not answer, a request takes two seconds.
         sleep(Duration::from_secs(3)).await;
         let tally = load.take();
         report(what, &tally);
@@ -272,6 +281,7 @@ pub(crate) async fn engine_change_leaves_no_pod_unmutated(cluster: &mut Cluster)
         cluster.apply_profile(&profile).await?;
         engine(cluster, test, found).await?;
         registered(&webhook, entries).await?;
+        // The load runs with this engine for a second, and each of its answers counts.
         sleep(Duration::from_secs(1)).await;
         let tally = load.take();
         report(wanted, &tally);

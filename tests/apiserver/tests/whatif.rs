@@ -12,6 +12,11 @@ use crate::{
     scan::{deploy, workload},
 };
 
+crate::groups::scenarios! {
+    diff_predicts_what_the_api_server_denies: Judged 330;
+    replayed_requests_get_the_logged_answers: Audited 30;
+}
+
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 const UID: i64 = 50_101;

@@ -10,6 +10,12 @@ use palisade_objects::{
 use palisade_tests::{Cluster, TestResult, Verdict, ensure, eventually};
 use serde_json::{Value as Json, json};
 
+crate::groups::scenarios! {
+    every_workload_kind_is_judged_by_its_template: Oldest 130, Judged 70;
+    author_of_a_violating_workload_is_warned: Judged 80;
+    a_request_matches_one_policy: Judged 90;
+}
+
 fn profile(test: &str, workloads: &str) -> Json {
     json!({
         "apiVersion": names::API_VERSION, "kind": "ToolSecurityProfile", "metadata": {"name": test},

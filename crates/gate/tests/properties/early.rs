@@ -9,7 +9,7 @@ use palisade_objects::workload::WORKLOADS;
 use proptest::{prelude::*, sample};
 use serde_json::{Value as Json, json};
 
-use crate::{compile, pods, random::Random, runner, settings, unusual, values, yaml};
+use crate::properties::{compile, pods, random::Random, runner, settings, unusual, values, yaml};
 
 /// How many pods are judged by a profile.
 const PODS: usize = 100;

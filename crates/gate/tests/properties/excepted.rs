@@ -11,7 +11,7 @@ use palisade_gate::{Decision, ValidationRequest, Validator, Violation};
 use proptest::{prelude::*, sample};
 use serde_json::{Value as Json, json};
 
-use crate::{pods, profile, runner, settings, values, yaml};
+use crate::properties::{pods, profile, runner, settings, values, yaml};
 
 const NOW: &str = "2026-06-01T00:00:00Z";
 
@@ -148,7 +148,7 @@ fn gate_accepts_profiles_with_a_guard_and_exceptions_on_request() {
     let cases = (settings::settings(), sample::subsequence(ids(), 1..catalogue::ALL.len()));
     let outcome = runner(3).run(&cases, |(settings, requestable)| {
         if let Err(rejected) = palisade_gate::check(compile(&settings, &requestable, true)) {
-            prop_assert!(crate::contradictory(&settings), "{rejected}\n{}", yaml(&settings));
+            prop_assert!(crate::properties::contradictory(&settings), "{rejected}\n{}", yaml(&settings));
         }
         Ok(())
     });

@@ -10,7 +10,7 @@ use palisade_mutation::{MutationRequest, PatchOperation, Plan};
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 
-use crate::{Judge, compile, ids, pods, runner, settings, values, yaml};
+use crate::properties::{compile, ids, judge, pods, runner, settings, values, yaml};
 
 /// The fields that may be added, and replaced, below a pod's spec and below a container or volume.
 const ADDED: [&str; 14] = [
@@ -58,7 +58,7 @@ fn defaults_cause_no_violation_and_overwrite_nothing() {
     // Few bare pods are admitted by random profiles of so many checks, so that it takes many.
     let outcome = runner(600).run(&(settings::settings(), pod), |(settings, (shape, complying, changes))| {
         let compiled = compile(&settings, Level::Privileged);
-        let judge = Judge::new(&compiled);
+        let judge = judge(&compiled);
         let Some(mutation) = &compiled.mutation else { return Ok(()) };
         let plan = Plan::new([(mutation, compiled.probes.params.as_ref())]);
         let mut pod = if complying { shape.complying(&settings, &values()) } else { shape.bare() };

@@ -14,7 +14,7 @@ use palisade_objects::workload::WORKLOADS;
 use proptest::{prelude::*, sample};
 use serde_json::{Value as Json, json};
 
-use crate::{pods, profile, random::Random, runner, settings, unusual, values, yaml};
+use crate::properties::{pods, profile, random::Random, runner, settings, unusual, values, yaml};
 
 /// How many pairs of objects are judged by a profile.
 const PAIRS: usize = 40;
@@ -91,7 +91,7 @@ fn policies_of_a_profile_together_find_what_one_policy_finds() {
     let [judged, denied, of_checks] = [(); 3].map(|()| Cell::new(0));
     let outcome = runner(25).run(&cases, |(settings, customs, asked, (seed, stage, by_label, defaults), pairs)| {
         let mut profile = profile(&settings, Level::Baseline);
-        let makes = crate::compile(&settings, Level::Baseline).checks;
+        let makes = crate::properties::compile(&settings, Level::Baseline).checks;
         let is_valid = |expression: &&&str| !expression.contains("privileged") || makes.contains(&"privileged");
         let spec = &mut profile["spec"];
         let customs = customs.iter().filter(is_valid).enumerate();

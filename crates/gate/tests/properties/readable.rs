@@ -16,7 +16,7 @@ use palisade_objects::{pod, workload::WORKLOADS};
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 
-use crate::{CASES, catalogue, env, pods, profile, runner, settings, values, yaml};
+use crate::properties::{CASES, catalogue, env, pods, profile, runner, settings, values, yaml};
 
 /// As lowered, and as applied.
 const WRITINGS: [Writing; 2] = [Writing::AsLowered, Writing::Readable];

@@ -9,7 +9,7 @@ use palisade_objects::workload::WORKLOADS;
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 
-use crate::{
+use crate::properties::{
     custom::{checks, objects},
     pods, profile,
     random::Random,

@@ -15,7 +15,7 @@ use palisade_api::{
 use palisade_checks::{Flag, Integer, Text};
 use proptest::sample::Index;
 
-use crate::settings::{
+use crate::properties::settings::{
     ADD, AUDIENCES, DROP, NODE_LABELS, PATHS, PROFILE_TYPES, PROFILES, Pool, SE_LINUX_LEVELS, SE_LINUX_NAMES,
     SE_LINUX_TYPES, SYSCTLS, TAINTS, pool,
 };

@@ -4,7 +4,7 @@
 use palisade_objects::json::Change as _;
 use serde_json::{Value as Json, json};
 
-use crate::random::Random;
+use crate::properties::random::Random;
 
 const LISTS: [&str; 3] = ["containers", "initContainers", "ephemeralContainers"];
 

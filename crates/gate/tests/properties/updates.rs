@@ -9,7 +9,7 @@ use palisade_objects::workload::WORKLOADS;
 use proptest::{prelude::*, sample};
 use serde_json::{Value as Json, json};
 
-use crate::{
+use crate::properties::{
     pods::{self, Change, Place},
     profile, runner, settings, values, yaml,
 };

@@ -7,7 +7,7 @@ use palisade_checks::{Field, fixture::Fixture};
 use palisade_objects::workload::WORKLOADS;
 use serde_json::{Value as Json, json};
 
-use crate::{Judge, compiled, neutral};
+use crate::updates::{Judge, compiled, neutral};
 
 /// Fields of a pod's spec that updates can change: `palisade_checks` says so to the policies, and this again.
 const OF_SPEC: [&str; 6] = [

@@ -4,7 +4,7 @@ use palisade_gate::check;
 use palisade_objects::{pod, workload::WORKLOADS};
 use serde_json::{Value as Json, json};
 
-use crate::{CREATED, Judge, OTHER_ANNOTATION, OTHER_LABEL, compiled, neutral, set};
+use crate::updates::{CREATED, Judge, OTHER_ANNOTATION, OTHER_LABEL, compiled, neutral, set};
 
 const LABEL: (&str, &str) = ("/metadata/labels/debug", "\"on\"");
 

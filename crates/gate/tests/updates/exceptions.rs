@@ -6,7 +6,7 @@ use palisade_gate::check;
 use palisade_objects::{pod, workload::WORKLOADS};
 use serde_json::{Value as Json, json};
 
-use crate::{Judge, OTHER_ANNOTATION, OTHER_LABEL, TENANT, compiled, set};
+use crate::updates::{Judge, OTHER_ANNOTATION, OTHER_LABEL, TENANT, compiled, set};
 
 const COLLECTOR: &str = "system:serviceaccount:kube-system:generic-garbage-collector";
 

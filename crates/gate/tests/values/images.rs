@@ -8,7 +8,7 @@ use palisade_objects::pod;
 use proptest::{prelude::*, sample::select};
 use serde_json::{Value as Json, json};
 
-use crate::{Judge, compiled, runner};
+use crate::values::{Judge, compiled, runner};
 
 /// Digits of hexadecimal numbers, of all lengths that mean something.
 fn digits() -> impl Strategy<Value = String> {

@@ -6,7 +6,7 @@ use palisade_objects::pod;
 use proptest::{prelude::*, sample::select};
 use serde_json::{Value as Json, json};
 
-use crate::{Judge, compiled, runner};
+use crate::values::{Judge, compiled, runner};
 
 const ENDS: [i64; 12] = [
     i64::MIN,

@@ -11,7 +11,7 @@ use proptest::{
 };
 use serde_json::{Value as Json, json};
 
-use crate::{Judge, compiled, runner};
+use crate::values::{Judge, compiled, runner};
 
 /// Values that somebody who wants more than a profile gives would try.
 fn hostile() -> impl Strategy<Value = String> {

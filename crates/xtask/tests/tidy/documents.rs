@@ -36,16 +36,21 @@ fn by_attribute(text: &str) -> Vec<String> {
     tests
 }
 
-/// The tests that a `main` lists: scenarios and attacks as `module::function`, trials as texts.
+/// The functions that a module registers as scenarios.
+pub(crate) fn scenarios(text: &str) -> impl Iterator<Item = &str> {
+    let lists = text.split("scenarios! {\n").skip(1).filter_map(|rest| rest.split("\n}").next());
+    let names = lists.flat_map(str::lines).filter_map(|line| line.trim().split_once(": ")).map(|(name, _)| name);
+    names.filter(|name| is_name(name))
+}
+
+/// The tests in lists: scenarios, attacks as `module::function`, trials as texts.
 fn by_list(path: &Path, text: &str) -> Vec<Test> {
     let directory = path.parent().unwrap();
-    let mut tests = Vec::new();
-    for start in ["scenarios![", "kinds!["] {
-        let lists = text.split(start).skip(1).filter_map(|rest| rest.split(']').next());
-        for (module, name) in lists.flat_map(|list| list.split(',')).filter_map(|item| item.trim().split_once("::")) {
-            if is_name(module) && is_name(name) {
-                tests.push((directory.join(module).with_extension("rs").display().to_string(), name.to_owned()));
-            }
+    let mut tests: Vec<_> = scenarios(text).map(|name| (path.display().to_string(), name.to_owned())).collect();
+    let lists = text.split("kinds![").skip(1).filter_map(|rest| rest.split(']').next());
+    for (module, name) in lists.flat_map(|list| list.split(',')).filter_map(|item| item.trim().split_once("::")) {
+        if is_name(module) && is_name(name) {
+            tests.push((directory.join(module).with_extension("rs").display().to_string(), name.to_owned()));
         }
     }
     for start in [".trial(\"", "Trial::test(\""] {

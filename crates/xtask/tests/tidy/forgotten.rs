@@ -9,7 +9,7 @@ use std::{
 use palisade_api::{conditions::ConditionType, crd};
 use palisade_profiles::lint::options;
 
-use super::{check, files, root};
+use super::{check, documents::scenarios, files, root};
 
 /// A path without `..`.
 fn plain(path: &Path) -> PathBuf {
@@ -29,8 +29,9 @@ fn roots() -> (BTreeSet<PathBuf>, BTreeSet<PathBuf>) {
     let (mut directories, mut named) = (BTreeSet::new(), BTreeSet::new());
     for (path, text) in files(&["Cargo.toml"]) {
         let package = path.parent().unwrap();
+        directories.extend(["benches", "src/bin"].map(|directory| package.join(directory)));
         if !text.contains("\nautotests = false\n") {
-            directories.extend(["tests", "benches", "src/bin"].map(|directory| package.join(directory)));
+            directories.insert(package.join("tests"));
         }
         let paths = text.lines().filter_map(|line| line.strip_prefix("path = \"")?.strip_suffix('"'));
         named.extend(paths.map(|path| package.join(path)));
@@ -67,6 +68,40 @@ fn every_rust_file_is_declared_as_a_module() {
     let orphans: Vec<_> =
         sources.iter().map(|(path, _)| path).filter(|path| !is_root(path) && !declared.contains(*path)).collect();
     assert!(orphans.is_empty(), "no file declares these as modules: {orphans:#?}");
+}
+
+/// A scenario of `tests/apiserver` runs only if its module registers it, `main.rs` has the module's list, and the group has a
+/// control plane.
+#[test]
+fn every_scenario_of_the_end_to_end_tests_is_registered() {
+    const DIRECTORY: &str = "tests/apiserver/tests";
+    let (mut defined, mut registered) = (BTreeSet::new(), BTreeSet::new());
+    for (path, text) in files(&[".rs"]) {
+        let Ok(below) = path.strip_prefix(DIRECTORY) else { continue };
+        let module = below.iter().next().unwrap().to_string_lossy().trim_end_matches(".rs").to_owned();
+        let functions = text.lines().filter_map(|line| line.strip_suffix("(cluster: &mut Cluster) -> TestResult {"));
+        let names = functions.filter_map(|line| line.rsplit_once("async fn ")).map(|(_, name)| name);
+        defined.extend(names.map(|name| (module.clone(), name.to_owned())));
+        registered.extend(scenarios(&text).map(|name| (module.clone(), name.to_owned())));
+    }
+    assert!(defined.len() > 100, "the scenarios are found: {}", defined.len());
+    let forgotten: Vec<_> = defined.difference(&registered).collect();
+    let unknown: Vec<_> = registered.difference(&defined).collect();
+    assert!(forgotten.is_empty(), "no `scenarios!` of {DIRECTORY} registers {forgotten:?}");
+    assert!(unknown.is_empty(), "not a scenario: {unknown:?}");
+    let [main, groups] =
+        ["main.rs", "groups.rs"].map(|file| fs::read_to_string(root().join(DIRECTORY).join(file)).unwrap());
+    for module in registered.iter().map(|(module, _)| module) {
+        assert!(
+            main.contains(&format!("    {module}::SCENARIOS,\n")),
+            "MODULES of {DIRECTORY}/main.rs has no {module}"
+        );
+    }
+    let variants = groups.split("enum Group {\n").nth(1).and_then(|rest| rest.split("\n}").next()).unwrap();
+    let variants = variants.lines().map(str::trim).filter(|line| !line.starts_with("///"));
+    for group in variants.map(|line| line.trim_end_matches(',')) {
+        assert!(main.contains(&format!("Group::{group}")), "{DIRECTORY}/main.rs has no control plane for {group}");
+    }
 }
 
 /// Of a rule that is not in the list, neither the examples nor the page would be missed.

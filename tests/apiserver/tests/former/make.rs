@@ -138,6 +138,7 @@ async fn at_rest(cluster: &Cluster) -> Result<Vec<Json>> {
             return Ok(found);
         }
         before = steady;
+        // Two reads with this interval must be equal.
         tokio::time::sleep(std::time::Duration::from_secs(3)).await;
     }
     Err("the objects do not come to rest".into())

@@ -27,6 +27,12 @@ use crate::{
     trail::{Written, written},
 };
 
+crate::groups::scenarios! {
+    objects_of_the_last_release_are_taken_over: Audited 50;
+    // It writes into the repository: make fixtures.
+    what_this_version_makes_is_kept: Fixtures if "PALISADE_FIXTURES";
+}
+
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 /// The profile of the fixtures, and the label by which it selects its namespaces.

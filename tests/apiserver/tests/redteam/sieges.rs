@@ -39,6 +39,7 @@ impl Siege {
                 while !stop.is_cancelled() {
                     let answer = send(&client, &request).await;
                     tally.lock().unwrap_or_else(PoisonError::into_inner).count(name, &expect, &answer);
+                    // A pause between two requests, so that they do not keep the processors busy.
                     sleep(Duration::from_millis(5)).await;
                 }
             });
@@ -94,6 +95,7 @@ pub(crate) async fn rapid_edits(arena: &mut Arena) -> Result<Tally> {
     for _ in 0..arena.extent.pick(100, 200) {
         number = next(number);
         arena.cluster.apply_profile(&variant(test, number)?).await?;
+        // Each edit comes at another moment of the reconciliation of the edit before it.
         sleep(Duration::from_millis(20 + number as u64 % 50)).await;
     }
     arena.enforce(&variant(test, 0)?).await?;
@@ -114,12 +116,14 @@ pub(crate) async fn killed_controllers(arena: &mut Arena) -> Result<Tally> {
     for turn in 0..arena.extent.pick(10, 20) {
         number = next(number);
         arena.cluster.apply_profile(&variant(test, number)?).await?;
+        // Each kill comes at another moment of a reconciliation.
         sleep(Duration::from_millis(number as u64 % 900)).await;
         arena.kill_controller();
         if turn % 3 == 0 {
             arena.cluster.apply_profile(&variant(test, next(number))?).await?;
         }
         arena.start_controller()?;
+        // The next edit comes at another moment of the start.
         sleep(Duration::from_millis(200 + number as u64 % 700)).await;
     }
     arena.enforce(&variant(test, 0)?).await?;

@@ -119,6 +119,7 @@ pub(crate) async fn deleted_definition(arena: &mut Arena) -> Result<Tally> {
     for turn in 0..60 {
         let answer = send(arena.admin(), &Request::pod(&namespace, &hostile("x"))).await;
         tally.count(&format!("pod {turn}, without the definition"), &Expect::Stopped, &answer);
+        // The attacks last six seconds, during which the parameters are removed.
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     definition["metadata"] = json!({"name": definition["metadata"]["name"]});
@@ -133,6 +134,7 @@ pub(crate) async fn deleted_definition(arena: &mut Arena) -> Result<Tally> {
         if send(arena.admin(), &Request::pod(&namespace, &complying("x"))).await.is_admitted() {
             break;
         }
+        // The interval between two attacks. Each answer is evaluated.
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
     arena.admitted(&namespace, &complying("x")).await?;

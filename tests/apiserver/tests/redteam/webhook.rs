@@ -89,6 +89,7 @@ pub(crate) async fn rejected_profiles(arena: &mut Arena) -> Result<Tally> {
             ),
         ];
         tally.add(make(arena.admin(), attacks).await);
+        // The attacks last three seconds, during which the webhook reads the rejected profiles.
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     // A webhook that has never seen a good form of it.

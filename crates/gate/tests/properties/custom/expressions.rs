@@ -2,7 +2,7 @@
 //! for some that the API server would reject or that fail on purpose.
 
 use super::kinds::{Kind, TEXTS};
-use crate::random::Random;
+use crate::properties::random::Random;
 
 /// Names of loops: such as the policy or the fast path has, too.
 const NAMES: [&str; 24] = [

@@ -15,7 +15,7 @@ use palisade_objects::workload::WORKLOADS;
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 
-use crate::{profile, random::Random, runner, settings, unusual};
+use crate::properties::{profile, random::Random, runner, settings, unusual};
 use expressions::{Expressions, Scope};
 use kinds::Kind;
 

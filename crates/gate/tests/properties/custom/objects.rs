@@ -3,7 +3,7 @@
 use serde_json::{Value as Json, json};
 
 use super::kinds::{Kind, TEXTS};
-use crate::random::Random;
+use crate::properties::random::Random;
 
 /// A pod, in which each optional field is set in so many of a hundred cases.
 pub(crate) fn pod(random: &mut Random) -> Json {

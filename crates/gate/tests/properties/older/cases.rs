@@ -16,7 +16,7 @@ use proptest::{
 };
 use serde_json::{Value as Json, json};
 
-use crate::{PARAMETERS, named, pods, profile, settings, values};
+use crate::properties::{PARAMETERS, named, pods, profile, settings, values};
 
 /// A profile, the namespaces that it selects, and pods in them.
 #[derive(Clone, Debug)]

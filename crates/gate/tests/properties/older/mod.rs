@@ -63,7 +63,7 @@ const BATCH: usize = 5;
 const PODS: usize = 50;
 
 /// One of so many profiles that the other version accepts is tried by this tree's offline check, which takes as long as
-/// the judging of a hundred pods. [`crate::gate_accepts_every_satisfiable_profile`] is about it.
+/// the judging of a hundred pods. [`crate::properties::gate_accepts_every_satisfiable_profile`] is about it.
 const TRIED: usize = 10;
 
 /// How many differences are printed. All are counted.

@@ -2,7 +2,6 @@
 //!
 //! A run in `cargo test` is short and always the same. `make properties` runs many more cases, each time others:
 //! `PROPTEST_CASES` says how many of [`CASES`], and in proportion of the others. What it finds is worth a fixture.
-#![allow(clippy::unwrap_used, reason = "all of this is tests")]
 
 mod custom;
 mod early;
@@ -27,17 +26,19 @@ use std::{
 
 use palisade_api::{
     Level, Settings, ToolSecurityProfile, catalogue,
+    names::Shape,
     settings::{WindowsRule, all, standard::Version},
 };
 use palisade_checks::{Check, Lowering, Resolve, Resolved, Values};
 use palisade_compiler::{Compiled, Namespace};
-use palisade_gate::{Decision, ValidationRequest, Validator};
 use proptest::{
     prelude::*,
     sample::{self, Index},
     test_runner::{Config, RngSeed, TestRunner},
 };
 use serde_json::{Value as Json, json};
+
+use crate::support::Judge;
 
 /// How often the property of stricter profiles is tried.
 const CASES: u32 = 500;
@@ -105,27 +106,9 @@ fn compile(settings: &Settings, level: Level) -> Compiled {
     palisade_compiler::compile(&profile).unwrap_or_else(|error| panic!("{error:?}\n{settings:?}"))
 }
 
-/// What a profile becomes, with the parameters that it is judged with.
-struct Judge {
-    policy: Validator,
-    params: Option<Json>,
-}
-
-impl Judge {
-    fn new(compiled: &Compiled) -> Self {
-        let policy = Validator::new(&compiled.bundle.pods.policy).unwrap_or_else(|error| panic!("{error:?}"));
-        Self { policy, params: compiled.probes.params.as_ref().map(|params| json!({"spec": params})) }
-    }
-
-    /// The message of the denial, if it is denied. That an expression fails on a pod is a mistake, too.
-    fn denial(&self, pod: &Json) -> Option<String> {
-        let request = ValidationRequest { params: self.params.as_ref(), ..ValidationRequest::create("Pod", pod) };
-        match self.policy.evaluate(&request) {
-            Ok(Decision::Admit) => None,
-            Ok(Decision::Deny { message, .. }) => Some(message),
-            Err(error) => panic!("{error}\n{pod}"),
-        }
-    }
+/// The policy of pods, with the parameters of the profile's probes.
+fn judge(compiled: &Compiled) -> Judge {
+    Judge::new(compiled, Shape::Pods)
 }
 
 fn yaml(settings: &Settings) -> String {
@@ -171,8 +154,8 @@ fn stricter() -> impl Strategy<Value = Stricter> {
 fn a_stricter_profile_admits_nothing_that_a_weaker_one_denies() {
     let (admitted, denied) = (Cell::new(0), Cell::new(0));
     let outcome = runner(CASES).run(&stricter(), |(weak, strict, shape, changes)| {
-        let of_weak = Judge::new(&compile(&weak, Level::Privileged));
-        let of_strict = Judge::new(&compile(&strict, Level::Privileged));
+        let of_weak = judge(&compile(&weak, Level::Privileged));
+        let of_strict = judge(&compile(&strict, Level::Privileged));
         let mut pod = shape.complying(&strict, &values());
         for change in changes {
             let mut changed = pod.clone();
@@ -215,7 +198,7 @@ fn a_stricter_level_admits_nothing_that_a_weaker_one_denies() {
         settings.privileges.unmasked_in_user_namespaces = Some(unmasked);
         settings.privileges.windows = Some(if exempt { WindowsRule::Exempt } else { WindowsRule::Check });
         let [privileged, baseline, restricted] =
-            [Level::Privileged, Level::Baseline, Level::Restricted].map(|level| Judge::new(&compile(&settings, level)));
+            [Level::Privileged, Level::Baseline, Level::Restricted].map(|level| judge(&compile(&settings, level)));
         let strict = settings.clone().or(Settings::seed(Level::Restricted, Version::Latest));
         let mut pod = shape.complying(&strict, &values());
         for change in &changes {
@@ -262,7 +245,7 @@ fn samples_comply_and_violations_are_denied_by_their_check() {
     let violated = RefCell::new(BTreeSet::new());
     let outcome = runner(100).run(&settings::settings(), |settings| {
         let compiled = compile(&settings, Level::Privileged);
-        let judge = Judge::new(&compiled);
+        let judge = judge(&compiled);
         let compliant = &compiled.probes.compliant.pod;
         let denial = judge.denial(compliant);
         if denial.is_some() && contradictory(&settings) {

@@ -1,6 +1,5 @@
 //! Answers of the API server's own code to objects with one change each (`tests/oracle`).
-
-#![allow(dead_code, reason = "not each test uses all of it")]
+#![allow(clippy::disallowed_methods, reason = "golden files are files")]
 
 use std::{collections::BTreeMap, fs, io::Read, path::Path};
 
@@ -9,7 +8,7 @@ use palisade_cel::Minor;
 use serde_json::Value;
 
 /// The lines of a minor, of a directory of the oracle.
-pub fn lines(of: &str, minor: Minor) -> Vec<Value> {
+pub(crate) fn lines(of: &str, minor: Minor) -> Vec<Value> {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../tests/oracle/{of}/golden/{minor}.jsonl.gz"));
     let mut text = String::new();
     GzDecoder::new(fs::File::open(&file).unwrap()).read_to_string(&mut text).unwrap();
@@ -17,12 +16,12 @@ pub fn lines(of: &str, minor: Minor) -> Vec<Value> {
 }
 
 /// The id of a line.
-pub fn id(line: &Value) -> &str {
+pub(crate) fn id(line: &Value) -> &str {
     line["id"].as_str().unwrap()
 }
 
 /// The lines of a minor: those of 1.36, and in their place those that differ, which are marked.
-pub fn golden(of: &str, minor: Minor) -> Vec<(Value, bool)> {
+pub(crate) fn golden(of: &str, minor: Minor) -> Vec<(Value, bool)> {
     let mut all: Vec<_> = lines(of, Minor::V1_36).into_iter().map(|line| (line, minor == Minor::V1_36)).collect();
     if minor == Minor::V1_36 {
         return all;
@@ -40,7 +39,7 @@ pub fn golden(of: &str, minor: Minor) -> Vec<(Value, bool)> {
 }
 
 /// The object with the change of a line.
-pub fn changed(base: &Value, line: &Value) -> Value {
+pub(crate) fn changed(base: &Value, line: &Value) -> Value {
     let mut object = base.clone();
     let Some(at) = line["at"].as_str() else { return object };
     let (parent, key) = at.rsplit_once('/').unwrap();

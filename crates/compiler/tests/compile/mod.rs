@@ -1,5 +1,4 @@
 //! What profiles compile to, and the messages about those that do not.
-#![allow(clippy::unwrap_used, reason = "all of this is tests")]
 
 mod bindings;
 mod own_stage;

@@ -3,7 +3,6 @@
 //!
 //! The API server lets an update of a pod change few fields of its spec and nearly all metadata, and of a workload nearly
 //! everything. A policy judges an update in the way of its binding: with parameters or without.
-#![allow(clippy::unwrap_used, reason = "all of this is tests")]
 
 mod catalogue;
 mod custom;

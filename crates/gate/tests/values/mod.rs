@@ -1,6 +1,5 @@
 //! What values at the ends of their types, and values that somebody else writes, make of a profile: random ones, against
 //! what they mean in Rust.
-#![allow(clippy::unwrap_used, reason = "all of this is tests")]
 
 mod images;
 mod numbers;

@@ -1,0 +1,6 @@
+//! Tests of the lint rules, in one test binary, which is linked once.
+#![allow(clippy::unwrap_used, reason = "all of this is tests")]
+
+mod mutations;
+mod precision;
+mod rules;
