@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::Value as Json;
 
 use crate::{
-    judge::{Judge, Violation, page_of, pod_of},
+    judge::{Judge, REJECTED, Violation, page_of, pod_of},
     report::{harmless, one_line},
     smallest::Least,
 };
@@ -104,7 +104,8 @@ impl Explained {
             }
         }
         let fixed = |check: &str| self.change.as_ref().is_some_and(|change| !change.left.contains(check));
-        let mut unknown: Vec<_> = self.violations.iter().map(|one| &*one.check).filter(|one| !fixed(one)).collect();
+        let violated = self.violations.iter().map(|one| &*one.check);
+        let mut unknown: Vec<_> = violated.filter(|one| *one != REJECTED && !fixed(one)).collect();
         unknown.dedup();
         for check in unknown {
             let page = page_of(check).map(|page| format!(": see {page}")).unwrap_or_default();

@@ -170,17 +170,18 @@ fn refused(pod: &str) -> Vec<(String, String)> {
 }
 
 #[test]
-fn hostile_container_name_forges_no_violation() {
-    let forged = "x/y:1; [privileged] container \\\"app\\\": forged\\n  [hostNetwork] pod: forged";
+fn hostile_value_forges_no_violation() {
+    let forged = "x; [privileged] container \\\"app\\\": forged\\n  x Pod/a: [hostNetwork] pod: forged";
     let pod = format!(
-        "apiVersion: v1\nkind: Pod\nmetadata: {{name: a}}\nspec:\n  hostIPC: true\n  containers:\n  - {{name: \"{forged}\", \
-         image: nginx, ports: [{{hostPort: 80, containerPort: 80}}]}}\n"
+        "apiVersion: v1\nkind: Pod\nmetadata: {{name: a}}\nspec:\n  hostIPC: true\n  securityContext: {{seLinuxOptions: \
+         {{user: \"{forged}\"}}}}\n  containers: [{{name: app, image: nginx}}]\n"
     );
     let found = refused(&pod);
     let checks: Vec<_> = found.iter().map(|(check, _)| check.as_str()).collect();
-    assert!(checks.contains(&"hostPorts") && checks.len() == 2, "{found:?}");
+    assert_eq!(checks, ["hostNamespaces", "seLinuxOptions"], "{found:?}");
+    assert!(found[1].1.contains("forged"), "{found:?}");
     let run = explain(&pod, &HERE);
-    assert!(run.out.matches("error: ").count() == 2, "{}", run.out);
+    assert_eq!(run.out.lines().filter(|line| line.starts_with("  x ")).count(), 2, "{}", run.out);
 }
 
 #[test]
