@@ -301,6 +301,19 @@ fn bindings() {
 }
 
 #[test]
+fn parameter_action_has_a_default_in_v1alpha1_only() {
+    let param_ref = with(binding(), "/spec/paramRef", json!({"name": "a"}));
+    for (version, expected) in [
+        ("v1alpha1", ""),
+        ("v1beta1", "spec.paramRef.parameterNotFoundAction: Required value"),
+        ("v1", "spec.paramRef.parameterNotFoundAction: Required value"),
+    ] {
+        let object = with(param_ref.clone(), "/apiVersion", json!(format!("admissionregistration.k8s.io/{version}")));
+        assert_eq!(said(Minor::V1_36, &object, None), expected, "{version}");
+    }
+}
+
+#[test]
 fn reserved_names_are_warned_about() {
     let named = with(policy(), "/metadata/name", json!("a.static.k8s.io"));
     assert_eq!(create(Minor::V1_36, &named, None).unwrap().len(), 1);

@@ -63,14 +63,16 @@ fn common(checking: &mut Checking<'_>, object: &Json) {
         checking.errors.extend(wrong.iter().map(|wrong| Error::invalid("spec.policyName", policy, wrong)));
     }
     if let Some(param_ref) = part(spec, "paramRef") {
-        params(checking, param_ref, "spec.paramRef");
+        // `SetDefaults_ParamRef` of v1alpha1.
+        let has_default = object["apiVersion"] == "admissionregistration.k8s.io/v1alpha1";
+        params(checking, param_ref, "spec.paramRef", has_default);
     }
     if let Some(resources) = part(spec, "matchResources") {
         rules::match_resources(checking, resources, "spec.matchResources");
     }
 }
 
-fn params(checking: &mut Checking<'_>, param_ref: &Json, field: &str) {
+fn params(checking: &mut Checking<'_>, param_ref: &Json, field: &str, has_default: bool) {
     let exclusive = "name and selector are mutually exclusive";
     let name = text(param_ref, "name");
     let selector = part(param_ref, "selector");
@@ -92,6 +94,7 @@ fn params(checking: &mut Checking<'_>, param_ref: &Json, field: &str) {
     }
     let at = format!("{field}.parameterNotFoundAction");
     match text(param_ref, "parameterNotFoundAction") {
+        "" if has_default => {}
         "" => checking.errors.push(Error::required(at, "")),
         "Deny" | "Allow" => {}
         other => checking.errors.push(Error::not_supported(at, other, &["Deny", "Allow"])),

@@ -69,7 +69,7 @@ fn written(kinds: &Kinds, rule: &ResourceRule) -> Vec<&'static str> {
         discovery::versions(kinds, group, plural)
             .any(|one| one.namespaced && rule.versions.iter().any(|version| *version == "*" || *version == one.version))
     };
-    // The Deployment controller is allowed to update Deployments, for `rollbackTo`, which no served version has.
+    // The Deployment controller updates Deployments only to clear the annotation of a rollback that `apps/v1` does not have.
     let needless = ("apps", "deployments", "UPDATE");
     let is_matched = |row @ (group, resource, operations): &&(&str, &str, &str)| {
         **row != needless
