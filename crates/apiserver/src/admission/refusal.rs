@@ -1,5 +1,7 @@
 //! How a request is rejected, and why there may be no verdict on it.
 
+use palisade_cel::quote;
+
 use super::{Denial, Request};
 use crate::objects::Refused;
 
@@ -21,7 +23,7 @@ pub(crate) enum Stop {
 
 /// The text of an error of the reason Forbidden (`NewForbidden` in apimachinery `pkg/api/errors`).
 pub(crate) fn forbidden(request: &Request, cause: &str) -> String {
-    format!("{} \"{}\" is forbidden: {cause}", request.resource.group_resource(), request.shown_name())
+    format!("{} {} is forbidden: {cause}", request.resource.group_resource(), quote(request.shown_name()))
 }
 
 /// An error of the API server itself.

@@ -17,8 +17,11 @@ mod webhooks;
 use palisade_cel::Minor;
 use serde_json::Value as Json;
 
-use crate::validation::{Checking, meta, names};
 pub use crate::validation::{ErrorType, FieldError, aggregate, quote};
+use crate::{
+    objects,
+    validation::{Checking, meta, names},
+};
 pub use type_check::{ExpressionWarning, Names, checker, type_check};
 
 const GROUP: &str = "admissionregistration.k8s.io";
@@ -61,7 +64,7 @@ pub fn create(minor: Minor, object: &Json, old: Option<&Json>) -> Result<Vec<Str
     if (group, kind) == ("apiextensions.k8s.io", "CustomResourceDefinition")
         && let Some(error) = crd::undecodable(minor, object)
     {
-        let message = format!("{kind} in version \"v1\" cannot be handled as a {kind}: {error}");
+        let message = objects::cannot_be_handled(kind, "v1", &error);
         return Err(Refused::Status(Status { code: 400, reason: "BadRequest".to_owned(), message, causes: vec![] }));
     }
     let object = &decode::defaulted(group, kind, object);

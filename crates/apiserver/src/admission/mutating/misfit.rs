@@ -13,7 +13,7 @@ use palisade_cel::{
 
 use super::{
     schema::{Atom, Kind, ListType, MapType, Scalar, TypeRef, deduce},
-    value::MAX_SAFE,
+    value::{MAX_SAFE, unexpected_name},
 };
 
 /// The operations of JSON patches.
@@ -143,11 +143,7 @@ impl<'s> Walk<'s, '_> {
 
     fn object(&mut self, node: &Node, name: &str, fields: &[FieldInit], of: TypeRef<'s>, at: Place<'_>) {
         if name != at.name && !at.name.is_empty() {
-            let message = format!(
-                "unexpected type name {name:?}, expected {:?}, which matches field name path from root Object type",
-                at.name
-            );
-            return self.add(node.id, MisfitCause::Type, message);
+            return self.add(node.id, MisfitCause::Type, unexpected_name(name, at.name));
         }
         let Some(map) = self.map(node, of, at) else { return };
         for FieldInit { id, field, value, .. } in fields {
