@@ -3,7 +3,10 @@
 use palisade_cel::quote;
 
 use super::{Denial, Request};
-use crate::objects::Refused;
+use crate::{
+    create::{self, Status},
+    objects::Refused,
+};
 
 /// Why something cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,25 +61,10 @@ pub(super) fn stop(refused: Refused) -> Stop {
 /// # Errors
 /// Why there is no verdict.
 pub(super) fn denial(refused: Refused) -> Result<Denial, String> {
-    let message = refused.to_string();
-    let (code, reason, causes) = match refused {
-        Refused::NoVerdict(why) => return Err(why),
-        Refused::Decode(_) => (400, "BadRequest", Vec::new()),
-        Refused::Validation { causes, .. } => (422, "Invalid", causes),
-        Refused::Forbidden(_) => (403, "Forbidden", Vec::new()),
-        Refused::NotFound(_) => (404, "NotFound", Vec::new()),
-        Refused::Conflict(_) => (409, "Conflict", Vec::new()),
-        Refused::Failed(_) => (500, "", Vec::new()),
-    };
-    Ok(Denial {
-        policy: String::new(),
-        binding: None,
-        param: None,
-        said: message.clone(),
-        cause: message.clone(),
-        message,
-        reason: reason.to_owned(),
-        code,
-        causes,
-    })
+    match create::Refused::from(refused) {
+        create::Refused::NoVerdict(why) => Err(why),
+        create::Refused::Status(Status { code, reason, message, causes }) => {
+            Ok(Denial { reason, code, causes, ..failed(&message) })
+        }
+    }
 }

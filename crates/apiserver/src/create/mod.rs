@@ -49,6 +49,22 @@ pub enum Refused {
     NoVerdict(String),
 }
 
+impl From<objects::Refused> for Refused {
+    fn from(refused: objects::Refused) -> Self {
+        let message = refused.to_string();
+        let (code, reason, causes) = match refused {
+            objects::Refused::NoVerdict(why) => return Self::NoVerdict(why),
+            objects::Refused::Decode(_) => (400, "BadRequest", vec![]),
+            objects::Refused::Validation { causes, .. } => (422, "Invalid", causes),
+            objects::Refused::Forbidden(_) => (403, "Forbidden", vec![]),
+            objects::Refused::NotFound(_) => (404, "NotFound", vec![]),
+            objects::Refused::Conflict(_) => (409, "Conflict", vec![]),
+            objects::Refused::Failed(_) => (500, "", vec![]),
+        };
+        Self::Status(Status { code, reason: reason.to_owned(), message, causes })
+    }
+}
+
 /// Creates an object, or updates `old`: the warnings, if the API server accepts it.
 ///
 /// For kinds other than admission policies, their bindings, registrations of webhooks and CRDs it checks only the
