@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 pub struct Suite {
     /// The name.
     pub name: String,
-    /// The file of all cases, if they have one and name lines of it.
+    /// The file of the cases. If it is set, the report has the lines of the cases.
     pub file: Option<String>,
     /// The cases, in order.
     pub cases: Vec<Case>,

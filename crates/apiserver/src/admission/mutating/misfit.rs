@@ -243,16 +243,7 @@ impl<'s> Walk<'s, '_> {
     fn operations(&mut self, node: &Node, of: TypeRef<'s>) {
         match &node.expr {
             Expr::Struct { name, fields } if &**name == JSON_PATCH => self.operation(fields, of),
-            Expr::Call { target, args, .. } => {
-                for part in target.as_deref().into_iter().chain(args) {
-                    self.operations(part, of);
-                }
-            }
-            Expr::List { elements, .. } => {
-                for element in elements {
-                    self.operations(element, of);
-                }
-            }
+            Expr::Call { .. } | Expr::List { .. } => node.children().for_each(|part| self.operations(part, of)),
             Expr::Comprehension(part) => {
                 for node in [&part.init, &part.step, &part.result] {
                     self.operations(node, of);
