@@ -8,7 +8,7 @@ use palisade_api::{Settings, Values, catalogue, names::Shape};
 use palisade_apiserver::admission::{Cluster, Operation, Outcome, Plugins, Review, User};
 use palisade_cel::Minor;
 use palisade_checks::Check;
-use palisade_compiler::VIOLATIONS;
+use palisade_compiler::{VIOLATIONS, violation};
 use palisade_objects::{
     json::set,
     workload::{WORKLOADS, Workload},
@@ -216,9 +216,7 @@ impl Judge {
             }
             let list = evaluation.json();
             for text in list.as_array().into_iter().flatten().filter_map(Json::as_str) {
-                let Some((check, message)) = text.strip_prefix('[').and_then(|text| text.split_once("] ")) else {
-                    continue;
-                };
+                let Some((check, message)) = violation(text) else { continue };
                 found.push(Violation {
                     profile: profile.clone(),
                     check: check.to_owned(),
