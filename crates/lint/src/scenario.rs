@@ -9,7 +9,10 @@ use std::{
     sync::Arc,
 };
 
-use palisade_cel::ast::{Comprehension, Expr, Literal, Node, NodeId};
+use palisade_cel::{
+    ast::{Comprehension, Expr, Literal, Node, NodeId},
+    with_stack,
+};
 
 use crate::{
     loops,
@@ -100,7 +103,7 @@ impl Assuming {
             };
         }
         let id = node.id;
-        let node = match self.parts(node) {
+        let node = match with_stack(|| self.parts(node)) {
             Parts::All(expr) => Node { id, expr },
             Parts::Decided(decided) => return decided,
         };

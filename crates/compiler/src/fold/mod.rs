@@ -12,7 +12,10 @@ mod facts;
 
 use std::sync::Arc;
 
-use palisade_cel::ast::{Expr, Literal, Node, NodeId};
+use palisade_cel::{
+    ast::{Expr, Literal, Node, NodeId},
+    with_stack,
+};
 
 use crate::tree::{Loop, balance, call, collect, empty_list, looping, node, replace, truth};
 use facts::{Scope, is_bool, is_list};
@@ -44,7 +47,7 @@ impl Folder {
         let Node { id, expr } = of;
         match expr {
             Expr::Call { function, target, args } => self.call(id, &function, target, args, asked),
-            expr => Node { id, expr }.map_children(&mut |part| self.fold(part, false)),
+            expr => with_stack(|| Node { id, expr }.map_children(&mut |part| self.fold(part, false))),
         }
     }
 
