@@ -228,7 +228,10 @@ fn services_ingresses_and_names_are_warned_about() {
 
 #[test]
 fn path_of_an_unknown_field_is_escaped_only_for_built_in_kinds() {
-    let object = |api_version: &str, kind: &str| json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "a", "namespace": "n"}, "a\"b": 1});
+    let object = |version: &str, kind: &str| {
+        let metadata = json!({"name": "a"});
+        json!({"apiVersion": version, "kind": kind, "metadata": metadata, "a\"b": 1})
+    };
     warns(Minor::V1_36, &object("v1", "ConfigMap"), None, &["unknown field \"a\\\"b\""]);
     let mut cluster = Cluster::new(Minor::V1_36);
     let version = json!({"name": "v1", "served": true, "storage": true,
