@@ -224,3 +224,23 @@ fn services_ingresses_and_names_are_warned_about() {
                   label is recommended: [must not contain dots]";
     warns(Minor::V1_36, &dotted, None, &[wanted]);
 }
+
+#[test]
+fn path_of_an_unknown_field_is_escaped_only_for_built_in_kinds() {
+    let object = |version: &str, kind: &str| {
+        let metadata = json!({"name": "a"});
+        json!({"apiVersion": version, "kind": kind, "metadata": metadata, "a\"b": 1})
+    };
+    warns(Minor::V1_36, &object("v1", "ConfigMap"), None, &["unknown field \"a\\\"b\""]);
+    let mut cluster = Cluster::new(Minor::V1_36);
+    let version = json!({"name": "v1", "served": true, "storage": true,
+        "schema": {"openAPIV3Schema": {"type": "object"}}});
+    let names = json!({"plural": "cases", "singular": "case", "kind": "Case", "listKind": "CaseList"});
+    let spec = json!({"group": "example.org", "scope": "Namespaced", "names": names, "versions": [version]});
+    let crd = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "cases.example.org"}, "spec": spec});
+    cluster.apply(crd).unwrap();
+    let case = object("example.org/v1", "Case");
+    let review = cluster.admit(&cluster.request(Operation::Create, "", &case, None).unwrap());
+    assert_eq!((review.outcome, review.warnings), (Outcome::Allowed, vec!["unknown field \"a\"b\"".to_owned()]));
+}

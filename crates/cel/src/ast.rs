@@ -3,7 +3,7 @@
 //! It is a tree of our own, so that checker and evaluator do not depend on the parser's crate, and so that each node
 //! has the position that cel-go reports for it.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, mem, sync::Arc};
 
 /// The number of a node in its expression, dense from 0: side tables are vectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -64,6 +64,67 @@ pub struct Node {
     pub id: NodeId,
     /// The expression.
     pub expr: Expr,
+}
+
+impl Node {
+    /// The nodes one level below, in the order of the source. Those of a comprehension are its range, first value,
+    /// condition, step and result.
+    pub fn children(&self) -> impl DoubleEndedIterator<Item = &Self> {
+        let none = [None; 5];
+        let (some, list, entries, fields): (_, &[Self], &[Entry], &[FieldInit]) = match &self.expr {
+            Expr::Literal(_) | Expr::Ident(_) => (none, &[], &[], &[]),
+            Expr::Select { operand, .. } => ([Some(&**operand), None, None, None, None], &[], &[], &[]),
+            Expr::Call { target, args, .. } => ([target.as_deref(), None, None, None, None], args, &[], &[]),
+            Expr::List { elements, .. } => (none, elements, &[], &[]),
+            Expr::Map(entries) => (none, &[], entries, &[]),
+            Expr::Struct { fields, .. } => (none, &[], &[], fields),
+            Expr::Comprehension(of) => {
+                ([&of.range, &of.init, &of.condition, &of.step, &of.result].map(Some), &[], &[], &[])
+            }
+        };
+        let entries = entries.iter().flat_map(|entry| [&entry.key, &entry.value]);
+        some.into_iter().flatten().chain(list).chain(entries).chain(fields.iter().map(|field| &field.value))
+    }
+
+    /// As [`Self::children`], to change them.
+    pub fn children_mut(&mut self) -> impl Iterator<Item = &mut Self> {
+        let none = || [None, None, None, None, None];
+        let one = |node| [node, None, None, None, None];
+        let (some, list, entries, fields): (_, &mut [Self], &mut [Entry], &mut [FieldInit]) = match &mut self.expr {
+            Expr::Literal(_) | Expr::Ident(_) => (none(), &mut [], &mut [], &mut []),
+            Expr::Select { operand, .. } => (one(Some(&mut **operand)), &mut [], &mut [], &mut []),
+            Expr::Call { target, args, .. } => (one(target.as_deref_mut()), args, &mut [], &mut []),
+            Expr::List { elements, .. } => (none(), elements, &mut [], &mut []),
+            Expr::Map(entries) => (none(), &mut [], entries, &mut []),
+            Expr::Struct { fields, .. } => (none(), &mut [], &mut [], fields),
+            Expr::Comprehension(of) => {
+                let Comprehension { range, init, condition, step, result, .. } = &mut **of;
+                ([range, init, condition, step, result].map(Some), &mut [], &mut [], &mut [])
+            }
+        };
+        let entries = entries.iter_mut().flat_map(|entry| [&mut entry.key, &mut entry.value]);
+        some.into_iter().flatten().chain(list).chain(entries).chain(fields.iter_mut().map(|field| &mut field.value))
+    }
+
+    /// This node and all nodes below, each before its children.
+    pub fn descendants(&self) -> impl Iterator<Item = &Self> {
+        let mut open = vec![self];
+        std::iter::from_fn(move || {
+            let node = open.pop()?;
+            open.extend(node.children().rev());
+            Some(node)
+        })
+    }
+
+    /// This node with each child changed.
+    #[must_use]
+    pub fn map_children(mut self, change: &mut dyn FnMut(Self) -> Self) -> Self {
+        for child in self.children_mut() {
+            let taken = mem::replace(child, Self { id: child.id, expr: Expr::Literal(Literal::Null) });
+            *child = change(taken);
+        }
+        self
+    }
 }
 
 impl PartialEq for Node {
@@ -193,4 +254,44 @@ pub struct Comprehension {
     pub step: Node,
     /// The value of the whole.
     pub result: Node,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Environment, Minor, Mode, parse::parse};
+
+    /// Names and literals, in the order in which they are visited.
+    fn leaves(root: &Node) -> String {
+        let leaf = |node: &Node| match &node.expr {
+            Expr::Ident(name) => Some(name.to_string()),
+            Expr::Literal(Literal::Int(value)) => Some(value.to_string()),
+            _ => None,
+        };
+        root.descendants().filter_map(leaf).collect::<Vec<_>>().join(" ")
+    }
+
+    fn increment(node: Node) -> Node {
+        match node.expr {
+            Expr::Literal(Literal::Int(value)) => Node { expr: Expr::Literal(Literal::Int(value + 1)), ..node },
+            expr => Node { expr, ..node }.map_children(&mut increment),
+        }
+    }
+
+    #[test]
+    fn nodes_are_visited_in_the_order_of_the_source() {
+        let environment = Environment::kubernetes(Minor::DEFAULT, Mode::New);
+        for (source, expected, incremented) in [
+            ("a.b(1, c[2])", "a 1 c 2", "a 2 c 3"),
+            ("[1, {2: a, 3: 4}, A{x: 5, y: b}]", "1 2 a 3 4 5 b", "2 3 a 4 5 6 b"),
+            ("has(a.b) ? 1 : -a", "a 1 a", "a 2 a"),
+            // Range, first value, condition, step, result.
+            ("[1].map(x, x + 2)", "1 @result x 2 @result", "2 @result x 3 @result"),
+        ] {
+            let root = parse(source, environment.syntax()).unwrap().root;
+            assert_eq!(leaves(&root), expected, "{source}");
+            assert_eq!(root.children().rev().count(), root.children().count());
+            assert_eq!(leaves(&increment(root)), incremented, "{source}");
+        }
+    }
 }

@@ -64,6 +64,7 @@ pub use issue::{Issue, IssueKind};
 pub use library::{
     double::{to_fixed as float_digits, to_string as float_text},
     quantity::Quantity,
+    quote::{is_printable, quote},
     re2::Regex,
     strfmt,
 };

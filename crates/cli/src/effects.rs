@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use palisade_objects::text::truncated;
 use serde::Serialize;
 use serde_json::{Value as Json, json};
 
 use crate::judge::Violation;
 
 /// Maximum length of a message about a violation, in characters.
-const LONGEST: usize = 300;
+const MAX_MESSAGE: usize = 300;
 
 /// The answer of an API server to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -139,7 +140,7 @@ impl Effects {
         let line = self.lines.entry((change, place)).or_default();
         line.objects += 1;
         for one in of.iter().filter(|one| one.denied == denied) {
-            let text = || one.message.chars().take(LONGEST).collect();
+            let text = || truncated(&one.message, MAX_MESSAGE).to_owned();
             line.checks.entry((one.profile.clone(), one.check.clone())).or_insert_with(text);
         }
     }
@@ -149,7 +150,7 @@ impl Effects {
         let known = self.no_verdict.entry(why.to_owned()).or_default();
         known.count += 1;
         if known.count == 1 {
-            known.first = which().chars().take(LONGEST).collect();
+            known.first = truncated(&which(), MAX_MESSAGE).to_owned();
         }
     }
 

@@ -230,7 +230,7 @@ fn checks(message: &str, profile: &str) -> Vec<String> {
         id.starts_with(|c: char| c.is_ascii_alphabetic()) && id.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
     };
     let parts = std::iter::once(text).chain(text.match_indices("; [").map(|(at, _)| &text[at + 2..]));
-    let ids = parts.filter_map(|part| part.strip_prefix('[')?.split_once("] ").map(|(id, _)| id));
+    let ids = parts.filter_map(|part| Some(palisade_compiler::violation(part)?.0));
     let mut ids: Vec<_> = ids.filter(|id| is_id(id)).map(str::to_owned).collect();
     ids.sort_unstable();
     ids.dedup();

@@ -8,7 +8,7 @@ use palisade_api::{Settings, ToolSecurityParamsSpec, Values, catalogue, names::S
 use palisade_apiserver::admission::{Cluster, Operation, Outcome, Plugins, Review, User};
 use palisade_cel::Minor;
 use palisade_checks::Check;
-use palisade_compiler::{ChangedBy, Mutation, VIOLATIONS};
+use palisade_compiler::{ChangedBy, Mutation, VIOLATIONS, violation};
 use palisade_objects::{
     json::set,
     workload::{WORKLOADS, Workload},
@@ -223,9 +223,7 @@ impl Judge {
             }
             let list = evaluation.json();
             for text in list.as_array().into_iter().flatten().filter_map(Json::as_str) {
-                let Some((check, message)) = text.strip_prefix('[').and_then(|text| text.split_once("] ")) else {
-                    continue;
-                };
+                let Some((check, message)) = violation(text) else { continue };
                 found.push(Violation {
                     profile: profile.clone(),
                     check: check.to_owned(),

@@ -23,6 +23,12 @@ use crate::{
 /// The variable with the list of violations: texts, each with the id of its check in brackets before anything else.
 pub const VIOLATIONS: &str = "violations";
 
+/// The id of the check and the message, from an element of the variable [`VIOLATIONS`]. The id is before any text of
+/// the request.
+pub fn violation(element: &str) -> Option<(&str, &str)> {
+    element.strip_prefix('[')?.split_once("] ")
+}
+
 /// The variable with the end of a message: how to ask for an exception.
 pub(crate) const HOW_TO_ASK: &str = "howToAsk";
 

@@ -62,7 +62,7 @@ pub use bundle::{Bundle, Pair};
 pub use custom::Custom;
 pub use exceptions::{Exceptions, Request};
 pub use exemptions::exempt_tenants;
-pub use expressions::VIOLATIONS;
+pub use expressions::{VIOLATIONS, violation};
 pub use fast::MAY_VIOLATE;
 pub use matching::namespace_selector;
 pub use metadata::owner_reference;

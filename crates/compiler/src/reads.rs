@@ -131,17 +131,9 @@ impl Walk {
             return;
         }
         match &node.expr {
-            Expr::Literal(_) | Expr::Ident(_) => {}
-            Expr::Select { operand, .. } => self.walk(operand),
-            Expr::Call { function, target, args } => match (&**function, args.as_slice()) {
-                ("@in", [key, map]) => self.member(key, map),
-                _ => target.as_deref().into_iter().chain(args).for_each(|part| self.walk(part)),
-            },
-            Expr::List { elements, .. } => elements.iter().for_each(|element| self.walk(element)),
-            Expr::Map(entries) => {
-                entries.iter().flat_map(|entry| [&entry.key, &entry.value]).for_each(|part| self.walk(part));
+            Expr::Call { function, args, .. } if &**function == "@in" && args.len() == 2 => {
+                self.member(&args[0], &args[1]);
             }
-            Expr::Struct { fields, .. } => fields.iter().for_each(|field| self.walk(&field.value)),
             Expr::Comprehension(fold) => {
                 self.walk(&fold.range);
                 self.walk(&fold.init);
@@ -155,6 +147,7 @@ impl Walk {
                 self.walk(&fold.result);
                 self.bound.truncate(outside);
             }
+            _ => node.children().for_each(|part| self.walk(part)),
         }
     }
 

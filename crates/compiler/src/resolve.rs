@@ -7,7 +7,7 @@ use palisade_api::{
     ToolSecurityProfileSpec, Values,
 };
 use palisade_checks::{Author, Use, Uses};
-use palisade_objects::selector::Labels;
+use palisade_objects::{selector::Labels, text::truncated};
 use regex::{Regex, RegexBuilder};
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +17,8 @@ const MAX_TEXT: usize = 256;
 const MAX_LIST: usize = 64;
 /// The longest problem, in characters. The CRD allows no more than 1024.
 const MAX_PROBLEM: usize = 1000;
+/// The most of a value in a problem, in characters.
+const MAX_VALUE: usize = 40;
 
 /// The parts of a namespace that parameters and selectors read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -175,11 +177,7 @@ impl Resolver {
         if problems.is_empty() {
             return Ok(values);
         }
-        let mut problem = problems.join("; ");
-        if let Some((cut, _)) = problem.char_indices().nth(MAX_PROBLEM) {
-            problem.truncate(cut);
-        }
-        Err(problem)
+        Err(truncated(&problems.join("; "), MAX_PROBLEM).to_owned())
     }
 
     /// The parameters of a namespace: its values, or why every pod of it violates the profile.
@@ -365,8 +363,7 @@ fn one_text(parameter: &Parameter, pattern: Option<&Regex>, text: &str) -> Resul
 
 /// A text in quotes, cut if it is long.
 fn shown(text: &str) -> String {
-    match text.char_indices().nth(40) {
-        Some((cut, _)) => format!("{:?}...", &text[..cut]),
-        None => format!("{text:?}"),
-    }
+    let start = truncated(text, MAX_VALUE);
+    let ellipsis = if start.len() < text.len() { "..." } else { "" };
+    format!("{start:?}{ellipsis}")
 }

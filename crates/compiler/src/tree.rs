@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use palisade_cel::ast::{Entry, Expr, FieldInit, Literal, Node, NodeId};
+use palisade_cel::ast::{Expr, Literal, Node, NodeId};
 
 /// The name of the variable with the pod template of a workload.
 pub(crate) const TEMPLATE: &str = "template";
@@ -53,56 +53,12 @@ pub(crate) mod literal {
     }
 }
 
-/// The parts of a node, one level down.
-pub(crate) fn parts(of: &Node) -> impl Iterator<Item = &Node> {
-    let (one, others, entries, fields): (Option<&Node>, &[Node], &[Entry], &[FieldInit]) = match &of.expr {
-        Expr::Ident(_) | Expr::Literal(_) | Expr::Comprehension(_) => (None, &[], &[], &[]),
-        Expr::Select { operand, .. } => (Some(operand), &[], &[], &[]),
-        Expr::Call { target, args, .. } => (target.as_deref(), args, &[], &[]),
-        Expr::List { elements, .. } => (None, elements, &[], &[]),
-        Expr::Map(entries) => (None, &[], entries, &[]),
-        Expr::Struct { fields, .. } => (None, &[], &[], fields),
-    };
-    let entries = entries.iter().flat_map(|entry| [&entry.key, &entry.value]);
-    one.into_iter().chain(others).chain(entries).chain(fields.iter().map(|field| &field.value))
-}
-
-/// The same node with each part changed.
-pub(crate) fn map_parts(of: Node, change: &mut dyn FnMut(Node) -> Node) -> Node {
-    let expr = match of.expr {
-        Expr::Select { operand, field, test } => Expr::Select { operand: Box::new(change(*operand)), field, test },
-        Expr::Call { function, target, args } => Expr::Call {
-            function,
-            target: target.map(|target| Box::new(change(*target))),
-            args: args.into_iter().map(&mut *change).collect(),
-        },
-        Expr::List { elements, optional } => {
-            Expr::List { elements: elements.into_iter().map(&mut *change).collect(), optional }
-        }
-        Expr::Map(mut entries) => {
-            for entry in &mut entries {
-                entry.key = change(entry.key.clone());
-                entry.value = change(entry.value.clone());
-            }
-            Expr::Map(entries)
-        }
-        Expr::Struct { name, mut fields } => {
-            for field in &mut fields {
-                field.value = change(field.value.clone());
-            }
-            Expr::Struct { name, fields }
-        }
-        expr @ (Expr::Ident(_) | Expr::Literal(_) | Expr::Comprehension(_)) => expr,
-    };
-    Node { id: of.id, expr }
-}
-
 /// Whether a name is in it.
 pub(crate) fn mentions(of: &Node, name: &str) -> bool {
     match &of.expr {
         Expr::Ident(found) => &**found == name,
         Expr::Comprehension(_) => true,
-        _ => parts(of).any(|part| mentions(part, name)),
+        _ => of.children().any(|part| mentions(part, name)),
     }
 }
 
@@ -115,7 +71,7 @@ pub(crate) fn free(of: &Node) -> Vec<Arc<str>> {
             let of_args = args.iter().flat_map(free).filter(|name| !own.contains(name));
             free(target).into_iter().chain(of_args).collect()
         }
-        _ => parts(of).flat_map(free).collect(),
+        _ => of.children().flat_map(free).collect(),
     }
 }
 
@@ -138,7 +94,7 @@ pub(crate) fn replace(of: Node, name: &str, by: &Node) -> Node {
             }
             Node { id: of.id, expr: Expr::Call { function, target, args } }
         }
-        expr => map_parts(Node { id: of.id, expr }, &mut |part| replace(part, name, by)),
+        expr => Node { id: of.id, expr }.map_children(&mut |part| replace(part, name, by)),
     }
 }
 
@@ -220,7 +176,7 @@ pub(crate) fn variable(of: &Node) -> Option<&Arc<str>> {
 pub(crate) fn variables(of: &Node) -> Vec<Arc<str>> {
     match variable(of) {
         Some(name) => vec![Arc::clone(name)],
-        None => parts(of).flat_map(variables).collect(),
+        None => of.children().flat_map(variables).collect(),
     }
 }
 
@@ -236,7 +192,7 @@ pub(crate) fn inlined(of: Node, definition: &dyn Fn(&str) -> Option<Node>) -> Op
         return None;
     }
     let mut complete = true;
-    let whole = map_parts(of, &mut |part| {
+    let whole = of.map_children(&mut |part| {
         inlined(part, definition).unwrap_or_else(|| {
             complete = false;
             truth(false)

@@ -8,12 +8,16 @@ use palisade_cel::{
     value::Value,
 };
 use palisade_compiler::{Compiled, Custom};
+use palisade_objects::text::truncated;
 use serde_json::{Value as Json, json};
 
 use crate::{
     place::part_of,
     validator::{diagnostic, selected},
 };
+
+/// The most of the spec of a pod in a message, in characters.
+pub(crate) const MAX_SPEC: usize = 300;
 
 /// The help for an expression that fails on a pod without a field.
 const OPTIONAL: &str = "not every pod has every field: read an optional field with .? and orValue, for example \
@@ -136,7 +140,7 @@ impl Scope<'_> {
                 Err(error) => ("expression", error),
             };
             let spec = pod["spec"].to_string();
-            let spec: String = spec.chars().take(300).collect();
+            let spec = truncated(&spec, MAX_SPEC);
             let message = format!("evaluation failed: {error}, on a pod with the spec {spec}");
             let source = if field == "expression" {
                 Some(&custom.check.expression)

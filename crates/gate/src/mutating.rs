@@ -14,10 +14,10 @@ use palisade_apiserver::{
 };
 use palisade_cel::Minor;
 use palisade_compiler::{Compiled, Custom, MutatingPair, Mutation};
-use palisade_objects::{json::Change as _, pod};
+use palisade_objects::{json::Change as _, pod, text::truncated};
 use serde_json::{Value as Json, json};
 
-use crate::{Decision, register};
+use crate::{Decision, custom::MAX_SPEC, register};
 
 /// The version in which the pair is tried, and the oldest minor that serves it. Older versions have all fields that it
 /// uses.
@@ -128,8 +128,8 @@ fn create(cluster: &Cluster, pod: &Json) -> Result<Review, Diagnostic> {
 /// The error that creating a pod shows, if any.
 fn fails(cluster: &Cluster, pod: &Json, judge: impl Fn(&Json) -> Result<Decision, Diagnostic>) -> Option<Diagnostic> {
     let said = |what: &str, object: &Json| {
-        let spec: String = object["spec"].to_string().chars().take(300).collect();
-        diagnostic(format!("{what}, on a pod with the spec {spec}"))
+        let spec = object["spec"].to_string();
+        diagnostic(format!("{what}, on a pod with the spec {}", truncated(&spec, MAX_SPEC)))
     };
     let review = match create(cluster, pod) {
         Ok(review) => review,

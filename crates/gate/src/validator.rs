@@ -10,7 +10,7 @@ use palisade_apiserver::admission::{
     self, BUDGET, Evaluation, MAX_MESSAGE, Objects, Operation, PolicyAlone, ResourceId, Said, User, completed_namespace,
 };
 use palisade_cel::{Issue, Minor, Position, schema::Kind, value::Value};
-use palisade_compiler::VIOLATIONS;
+use palisade_compiler::{VIOLATIONS, violation};
 use palisade_objects::{json::Change as _, selector};
 use serde_json::{Value as Json, json};
 
@@ -136,9 +136,9 @@ pub struct Violation {
 }
 
 impl Violation {
-    /// Reads an element of the list: the compiler writes the id in brackets before any text from the request.
+    /// Reads an element of the list.
     fn read(element: &Value<'_>) -> Option<Self> {
-        let (check, message) = element.as_str()?.strip_prefix('[')?.split_once("] ")?;
+        let (check, message) = violation(element.as_str()?)?;
         Some(Self { check: check.to_owned(), message: message.to_owned() })
     }
 }

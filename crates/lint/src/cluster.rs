@@ -3,8 +3,8 @@
 use std::{cell::OnceCell, collections::BTreeMap};
 
 use palisade_apiserver::{
-    create::{self, Names, Refused, Status},
-    objects::{self, Kinds, Sent},
+    create::{self, Names, Refused},
+    objects::{Kinds, Sent},
 };
 use palisade_cel::{
     Minor,
@@ -60,21 +60,6 @@ pub(crate) struct Cluster<'a> {
     pub skipped: Vec<&'a Object<'a>>,
     kinds: OnceCell<Kinds>,
     presence: OnceCell<Presence>,
-}
-
-/// The API server's answer to an object that it rejects.
-fn refused(refused: objects::Refused) -> Refused {
-    let message = refused.to_string();
-    let (code, reason, causes) = match refused {
-        objects::Refused::NoVerdict(why) => return Refused::NoVerdict(why),
-        objects::Refused::Validation { causes, .. } => (422, "Invalid", causes),
-        objects::Refused::Decode(_) => (400, "BadRequest", Vec::new()),
-        objects::Refused::Forbidden(_) => (403, "Forbidden", Vec::new()),
-        objects::Refused::NotFound(_) => (404, "NotFound", Vec::new()),
-        objects::Refused::Conflict(_) => (409, "Conflict", Vec::new()),
-        objects::Refused::Failed(_) => (500, "", Vec::new()),
-    };
-    Refused::Status(Status { code, reason: reason.to_owned(), message, causes })
 }
 
 /// Whether an object is of a kind that is always linted.
@@ -205,7 +190,7 @@ impl<'a> Cluster<'a> {
                 kinds.validate(Sent { object: &received.object, ..sent }, &received.object)?;
                 Ok(received.warnings)
             });
-            self.said_of_params.push((item.copy(), said.map_err(refused)));
+            self.said_of_params.push((item.copy(), said.map_err(Refused::from)));
         }
     }
 

@@ -25,6 +25,8 @@ pub(crate) type Sizes = BTreeMap<String, u64>;
 
 /// The highest cost of a node; `variables` has the sizes of the policy's variables.
 pub(crate) fn estimate(node: &Node, variables: &Sizes) -> Estimate {
+    let with_parts =
+        |own: u64| node.children().fold(own, |cost, one| cost.saturating_add(estimate(one, variables).cost));
     match &node.expr {
         Expr::Literal(literal) => Estimate { cost: 0, size: literal_size(literal) },
         Expr::Ident(_) => Estimate { cost: 1, size: LIST },
@@ -35,24 +37,12 @@ pub(crate) fn estimate(node: &Node, variables: &Sizes) -> Estimate {
             };
             Estimate { cost: estimate(operand, variables).cost + 1, size }
         }
-        Expr::List { elements, .. } => Estimate {
-            cost: elements.iter().fold(10, |cost, one| cost.saturating_add(estimate(one, variables).cost)),
-            size: elements.len() as u64,
-        },
-        Expr::Map(entries) => Estimate {
-            cost: entries.iter().fold(30, |cost, one| {
-                cost.saturating_add(estimate(&one.key, variables).cost)
-                    .saturating_add(estimate(&one.value, variables).cost)
-            }),
-            size: entries.len() as u64,
-        },
-        Expr::Struct { fields, .. } => Estimate {
-            cost: fields.iter().fold(40, |cost, one| cost.saturating_add(estimate(&one.value, variables).cost)),
-            size: 1,
-        },
+        Expr::List { elements, .. } => Estimate { cost: with_parts(10), size: elements.len() as u64 },
+        Expr::Map(entries) => Estimate { cost: with_parts(30), size: entries.len() as u64 },
+        Expr::Struct { .. } => Estimate { cost: with_parts(40), size: 1 },
         Expr::Comprehension(of) => comprehension(of, variables),
-        Expr::Call { function, target, args } => {
-            let parts: Vec<_> = target.as_deref().into_iter().chain(args).collect();
+        Expr::Call { function, .. } => {
+            let parts: Vec<_> = node.children().collect();
             let estimates: Vec<_> = parts.iter().map(|part| estimate(part, variables)).collect();
             let own = call(function, &parts, &estimates);
             let cost = estimates.iter().fold(own, |cost, one| cost.saturating_add(one.cost));

@@ -60,7 +60,7 @@ impl Guards {
     /// share.
     fn add(&mut self, names: &Names<'_>, root: &Node, own: bool) {
         let counts = |name: &String| own || is_shared(name);
-        for node in tree::nodes(root) {
+        for node in root.descendants() {
             self.asked.extend(asked(names, node).filter(counts));
             self.compared.extend(compared(names, node).into_iter().filter(counts));
         }
@@ -124,7 +124,7 @@ fn asks(node: &Node) -> bool {
 }
 
 fn variables(root: &Node) -> Vec<&str> {
-    tree::nodes(root).into_iter().filter_map(tree::variable).collect()
+    root.descendants().filter_map(tree::variable).collect()
 }
 
 /// The fields whose presence a node checks: `has(a.b)`, `'b' in a`, `a.?b`, `a.b != null`.

@@ -24,7 +24,6 @@ mod presence;
 mod reads;
 mod rule;
 mod scenario;
-mod selector;
 mod silence;
 mod tree;
 

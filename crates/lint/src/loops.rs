@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use palisade_cel::ast::{Comprehension, Entry, Expr, FieldInit, Node};
-
-use crate::tree;
+use palisade_cel::ast::{Comprehension, Expr, Node};
 
 /// The most nodes that an unrolled loop may have.
 const MOST_NODES: usize = 2_000;
@@ -12,68 +10,51 @@ const MOST_NODES: usize = 2_000;
 /// The expression that a comprehension computes, if its range is a list literal and the expression stays small.
 ///
 /// The condition of a comprehension only ends a loop early, after which no step changes the result.
-pub(crate) fn unrolled(of: &Comprehension, range: &Node) -> Option<Node> {
-    let Expr::List { elements, optional } = &range.expr else { return None };
+pub(crate) fn unrolled(of: &Comprehension) -> Option<Node> {
+    let Expr::List { elements, optional } = &of.range.expr else { return None };
     if !optional.is_empty() || of.second.is_some() {
         return None;
     }
     let mut result = of.init.clone();
     for element in elements {
-        let step = replaced(&of.step, &of.variable, element)?;
-        result = replaced(&step, &of.accumulator, &result)?;
-        if tree::nodes(&result).len() > MOST_NODES {
+        let mut step = of.step.clone();
+        replace(&mut step, &of.variable, element)?;
+        replace(&mut step, &of.accumulator, &result)?;
+        result = step;
+        if result.descendants().count() > MOST_NODES {
             return None;
         }
     }
-    replaced(&of.result, &of.accumulator, &result)
+    let mut whole = of.result.clone();
+    replace(&mut whole, &of.accumulator, &result)?;
+    Some(whole)
 }
 
-/// A tree in which a variable is replaced. None if a loop in it binds a name that the replacement reads.
-fn replaced(root: &Node, name: &Arc<str>, by: &Node) -> Option<Node> {
-    let one = |node: &Node| replaced(node, name, by);
-    let boxed = |node: &Node| one(node).map(Box::new);
-    let all = |nodes: &[Node]| nodes.iter().map(one).collect::<Option<Vec<_>>>();
-    let expr = match &root.expr {
-        Expr::Ident(ident) if ident == name => return Some(by.clone()),
-        Expr::Literal(_) | Expr::Ident(_) => root.expr.clone(),
-        Expr::Select { operand, field, test } => {
-            Expr::Select { operand: boxed(operand)?, field: Arc::clone(field), test: *test }
-        }
-        Expr::Call { function, target, args } => {
-            let target = match target {
-                Some(target) => Some(boxed(target)?),
-                None => None,
-            };
-            Expr::Call { function: Arc::clone(function), target, args: all(args)? }
-        }
-        Expr::List { elements, optional } => Expr::List { elements: all(elements)?, optional: optional.clone() },
-        Expr::Map(entries) => {
-            let entry = |of: &Entry| Some(Entry { key: one(&of.key)?, value: one(&of.value)?, ..of.clone() });
-            Expr::Map(entries.iter().map(entry).collect::<Option<_>>()?)
-        }
-        Expr::Struct { name: of, fields } => {
-            let field = |of: &FieldInit| Some(FieldInit { value: one(&of.value)?, ..of.clone() });
-            Expr::Struct { name: Arc::clone(of), fields: fields.iter().map(field).collect::<Option<_>>()? }
-        }
+/// Replaces a variable in a tree. None if a loop in it binds a name that the replacement reads.
+fn replace(root: &mut Node, name: &Arc<str>, by: &Node) -> Option<()> {
+    match &mut root.expr {
+        Expr::Ident(ident) if ident == name => *root = by.clone(),
         Expr::Comprehension(of) => {
+            let of = &mut **of;
+            replace(&mut of.range, name, by)?;
+            replace(&mut of.init, name, by)?;
             let bound = [Some(&of.variable), of.second.as_ref(), Some(&of.accumulator)];
             let is_bound = |name: &Arc<str>| bound.into_iter().flatten().any(|one| one == name);
-            let mut inner = Comprehension { range: one(&of.range)?, init: one(&of.init)?, ..(**of).clone() };
             if !is_bound(name) {
                 if reads_any(by, is_bound) {
                     return None;
                 }
-                inner.condition = one(&of.condition)?;
-                inner.step = one(&of.step)?;
-                inner.result = one(&of.result)?;
+                for part in [&mut of.condition, &mut of.step, &mut of.result] {
+                    replace(part, name, by)?;
+                }
             }
-            Expr::Comprehension(Box::new(inner))
         }
-    };
-    Some(Node { id: root.id, expr })
+        _ => return root.children_mut().try_for_each(|child| replace(child, name, by)),
+    }
+    Some(())
 }
 
 /// Whether a tree reads any of some names.
 pub(crate) fn reads_any(root: &Node, of: impl Fn(&Arc<str>) -> bool) -> bool {
-    tree::nodes(root).into_iter().any(|node| matches!(&node.expr, Expr::Ident(name) if of(name)))
+    root.descendants().any(|node| matches!(&node.expr, Expr::Ident(name) if of(name)))
 }

@@ -11,7 +11,7 @@ use palisade_cel::{
 };
 use serde_json::Value as Json;
 
-use crate::{item::Item, tree};
+use crate::item::Item;
 
 /// The role of an expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -136,7 +136,7 @@ impl<'a> Policy<'a> {
     pub fn nodes(&self) -> impl Iterator<Item = (&Expression, &Node)> {
         self.expressions
             .iter()
-            .flat_map(|expression| tree::nodes(&expression.ast.root).into_iter().map(move |node| (expression, node)))
+            .flat_map(|expression| expression.ast.root.descendants().map(move |node| (expression, node)))
     }
 
     /// The check of its types, by what kinds there are.

@@ -54,19 +54,15 @@ pub(crate) fn conjuncts(node: &Node) -> Vec<&Node> {
 /// The parts of a node that are evaluated whenever it is, and whose failure makes it fail.
 fn evaluated(node: &Node) -> Vec<&Node> {
     match &node.expr {
-        Expr::Literal(_) | Expr::Ident(_) => vec![],
-        Expr::Select { operand, .. } => vec![operand],
         Expr::Call { function, target, args } => match &**function {
             // One side may decide alone, even if the other fails.
             "_&&_" | "_||_" => vec![],
             "_?_:_" => args.iter().take(1).collect(),
             "or" | "orValue" | "optMap" | "optFlatMap" => target.as_deref().into_iter().collect(),
-            _ => target.as_deref().into_iter().chain(args).collect(),
+            _ => node.children().collect(),
         },
-        Expr::List { elements, .. } => elements.iter().collect(),
-        Expr::Map(entries) => entries.iter().flat_map(|entry| [&entry.key, &entry.value]).collect(),
-        Expr::Struct { fields, .. } => fields.iter().map(|field| &field.value).collect(),
         Expr::Comprehension(of) => vec![&of.range, &of.init, &of.result],
+        _ => node.children().collect(),
     }
 }
 

@@ -9,7 +9,10 @@ use std::{
     sync::Arc,
 };
 
-use palisade_cel::ast::{Comprehension, Entry, Expr, FieldInit, Literal, Node, NodeId};
+use palisade_cel::{
+    ast::{Comprehension, Expr, Literal, Node, NodeId},
+    with_stack,
+};
 
 use crate::{
     loops,
@@ -50,10 +53,10 @@ pub(crate) fn rest(policy: &Policy<'_>, scenario: Scenario) -> Rest {
         Assuming { scenario, variables: BTreeMap::new(), loops: RefCell::default(), left: Cell::new(MOST) };
     let (mut conditions, mut validations) = (Some(Vec::new()), Vec::new());
     for expression in &policy.expressions {
-        let reduced = assuming.reduce(&expression.ast.root);
+        let reduced = assuming.reduce(expression.ast.root.clone());
         match (&expression.role, literal(&reduced)) {
             (Role::Variable(name), _) => {
-                let size = tree::nodes(&reduced).len();
+                let size = reduced.descendants().count();
                 assuming.variables.insert(name.clone(), (reduced, size));
             }
             (Role::Condition, Some(false)) => conditions = None,
@@ -86,8 +89,8 @@ struct Assuming {
 }
 
 impl Assuming {
-    fn reduce(&self, node: &Node) -> Node {
-        if let Some(name) = tree::variable(node).filter(|_| !asks(node))
+    fn reduce(&self, node: Node) -> Node {
+        if let Some(name) = tree::variable(&node).filter(|_| !asks(&node))
             && let Some((variable, size)) = self.variables.get(name)
         {
             return match self.left.get().checked_sub(*size) {
@@ -99,101 +102,74 @@ impl Assuming {
                 None => ident(&format!("variables.{name} on {:?}", self.scenario)),
             };
         }
-        let node = match self.parts(&node.expr) {
-            Parts::All(expr) => Node { id: node.id, expr },
+        let id = node.id;
+        let node = match with_stack(|| self.parts(node)) {
+            Parts::All(expr) => Node { id, expr },
             Parts::Decided(decided) => return decided,
         };
         match self.known(&node) {
-            Some(Known::Literal(literal)) => Node { id: node.id, expr: Expr::Literal(literal) },
+            Some(Known::Literal(literal)) => Node { id, expr: Expr::Literal(literal) },
             Some(Known::Node(known)) => known,
             None => node,
         }
     }
 
     /// A node with its parts reduced, each once.
-    fn parts(&self, expr: &Expr) -> Parts {
-        let boxed = |node: &Node| Box::new(self.reduce(node));
-        let all = |nodes: &[Node]| nodes.iter().map(|node| self.reduce(node)).collect();
-        Parts::All(match expr {
-            Expr::Literal(_) | Expr::Ident(_) => expr.clone(),
-            Expr::Select { operand, field, test } => {
-                Expr::Select { operand: boxed(operand), field: Arc::clone(field), test: *test }
-            }
-            Expr::Call { function, target: None, args } if !args.is_empty() => return self.call(function, args),
-            Expr::Call { function, target, args } => {
-                Expr::Call { function: Arc::clone(function), target: target.as_deref().map(boxed), args: all(args) }
-            }
-            Expr::List { elements, optional } => Expr::List { elements: all(elements), optional: optional.clone() },
-            Expr::Map(entries) => {
-                let entry = |of: &Entry| Entry {
-                    id: of.id,
-                    key: self.reduce(&of.key),
-                    value: self.reduce(&of.value),
-                    optional: of.optional,
-                };
-                Expr::Map(entries.iter().map(entry).collect())
-            }
-            Expr::Struct { name, fields } => {
-                let field = |of: &FieldInit| FieldInit {
-                    id: of.id,
-                    field: Arc::clone(&of.field),
-                    value: self.reduce(&of.value),
-                    optional: of.optional,
-                };
-                Expr::Struct { name: Arc::clone(name), fields: fields.iter().map(field).collect() }
-            }
-            Expr::Comprehension(of) => {
-                let range = self.reduce(&of.range);
-                if let Some(unrolled) = loops::unrolled(of, &range)
-                    && let Some(left) = self.left.get().checked_sub(tree::nodes(&unrolled).len())
-                {
-                    self.left.set(left);
-                    return Parts::Decided(self.reduce(&unrolled));
-                }
-                let init = self.reduce(&of.init);
-                let outside = self.loops.borrow().len();
-                let element = of.second.is_none().then(|| range.clone());
-                let bound = [(&of.variable, element)].into_iter().chain(of.second.iter().map(|name| (name, None)));
-                self.loops.borrow_mut().extend(bound.map(|(name, range)| (Arc::clone(name), range)));
-                let reduced = Comprehension {
-                    range,
-                    init,
-                    condition: self.reduce(&of.condition),
-                    step: self.reduce(&of.step),
-                    result: self.reduce(&of.result),
-                    variable: Arc::clone(&of.variable),
-                    second: of.second.clone(),
-                    accumulator: Arc::clone(&of.accumulator),
-                };
-                self.loops.borrow_mut().truncate(outside);
-                // A result that no step changes is its initial value: all() of what is true.
-                let stays = |node: &Node| matches!(&node.expr, Expr::Ident(name) if *name == of.accumulator);
-                if stays(&reduced.step) && stays(&reduced.result) {
-                    return Parts::Decided(reduced.init);
-                }
-                Expr::Comprehension(Box::new(reduced))
-            }
-        })
+    fn parts(&self, node: Node) -> Parts {
+        match node.expr {
+            Expr::Call { function, target: None, args } if !args.is_empty() => self.call(function, args),
+            Expr::Comprehension(of) => self.comprehension(*of),
+            expr => Parts::All(Node { id: node.id, expr }.map_children(&mut |part| self.reduce(part)).expr),
+        }
+    }
+
+    fn comprehension(&self, mut of: Comprehension) -> Parts {
+        of.range = self.reduce(of.range);
+        if let Some(unrolled) = loops::unrolled(&of)
+            && let Some(left) = self.left.get().checked_sub(unrolled.descendants().count())
+        {
+            self.left.set(left);
+            return Parts::Decided(self.reduce(unrolled));
+        }
+        of.init = self.reduce(of.init);
+        let outside = self.loops.borrow().len();
+        let element = of.second.is_none().then(|| of.range.clone());
+        let bound = [(&of.variable, element)].into_iter().chain(of.second.iter().map(|name| (name, None)));
+        self.loops.borrow_mut().extend(bound.map(|(name, range)| (Arc::clone(name), range)));
+        of.condition = self.reduce(of.condition);
+        of.step = self.reduce(of.step);
+        of.result = self.reduce(of.result);
+        self.loops.borrow_mut().truncate(outside);
+        // A result that no step changes is its initial value: all() of what is true.
+        let stays = |node: &Node| matches!(&node.expr, Expr::Ident(name) if *name == of.accumulator);
+        if stays(&of.step) && stays(&of.result) {
+            return Parts::Decided(of.init);
+        }
+        Parts::All(Expr::Comprehension(Box::new(of)))
     }
 
     /// A call, or the argument that it comes to: the first argument may decide, or only be made dynamic.
-    fn call(&self, function: &Arc<str>, args: &[Node]) -> Parts {
-        let mut reduced = Vec::with_capacity(args.len());
-        for arg in args {
+    fn call(&self, function: Arc<str>, args: Vec<Node>) -> Parts {
+        let arity = args.len();
+        let mut reduced = Vec::with_capacity(arity);
+        let mut args = args.into_iter();
+        while let Some(arg) = args.next() {
             reduced.push(self.reduce(arg));
             if let [first] = &reduced[..] {
-                match (&**function, args, literal(first)) {
-                    ("dyn", [_], _) | ("_&&_", _, Some(false)) | ("_||_", _, Some(true)) => {
+                match (&*function, arity, literal(first)) {
+                    ("dyn", 1, _) | ("_&&_", _, Some(false)) | ("_||_", _, Some(true)) => {
                         return Parts::Decided(reduced.remove(0));
                     }
-                    ("_?_:_", [_, then, other], Some(holds)) => {
-                        return Parts::Decided(self.reduce(if holds { then } else { other }));
+                    ("_?_:_", 3, Some(holds)) => {
+                        if let Some(branch) = args.nth(usize::from(!holds)) {
+                            return Parts::Decided(self.reduce(branch));
+                        }
                     }
                     _ => {}
                 }
             }
         }
-        Parts::All(Expr::Call { function: Arc::clone(function), target: None, args: reduced })
+        Parts::All(Expr::Call { function, target: None, args: reduced })
     }
 
     /// The value of a node with reduced parts.
@@ -352,7 +328,7 @@ impl Assuming {
 
 /// Whether a rest depends on something unknown about the request: the old object, or a variable that stayed one.
 pub(crate) fn is_unknown(node: &Node) -> bool {
-    tree::nodes(node).into_iter().any(|node| match &node.expr {
+    node.descendants().any(|node| match &node.expr {
         Expr::Ident(name) => matches!(&**name, "oldObject") || name.starts_with("variables"),
         _ => false,
     })

@@ -3,32 +3,6 @@
 use palisade_cel::ast::{Expr, Literal, Node};
 use serde_json::Value as Json;
 
-/// A node and its descendants, parents first.
-pub(crate) fn nodes(root: &Node) -> Vec<&Node> {
-    let mut found = Vec::new();
-    let mut open = vec![root];
-    while let Some(node) = open.pop() {
-        found.push(node);
-        let at = open.len();
-        match &node.expr {
-            Expr::Literal(_) | Expr::Ident(_) => {}
-            Expr::Select { operand, .. } => open.push(operand),
-            Expr::Call { target, args, .. } => {
-                open.extend(target.as_deref());
-                open.extend(args);
-            }
-            Expr::List { elements, .. } => open.extend(elements),
-            Expr::Map(entries) => open.extend(entries.iter().flat_map(|entry| [&entry.key, &entry.value])),
-            Expr::Struct { fields, .. } => open.extend(fields.iter().map(|field| &field.value)),
-            Expr::Comprehension(of) => {
-                open.extend([&of.range, &of.init, &of.condition, &of.step, &of.result]);
-            }
-        }
-        open[at..].reverse();
-    }
-    found
-}
-
 /// The field that a node reads, or whose presence it checks: `a.x`, `a['x']`, `a.?x`, `has(a.x)`.
 pub(crate) fn field(node: &Node) -> Option<&str> {
     match &node.expr {

@@ -13,6 +13,7 @@ use palisade_api::{
     Diagnostic, Enforcement, Exemptions, Level, Stage, ToolSecurityProfile, ToolSecurityProfileSpec, WorkloadStage,
     names,
 };
+use palisade_objects::text::truncated;
 
 use crate::{
     cover::covers,
@@ -176,7 +177,7 @@ fn profile_name(name: &str) -> String {
         return name.to_owned();
     }
     let hash = name.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
-    let start: String = name.chars().take(MAX_NAME - 9).collect();
+    let start = truncated(name, MAX_NAME - 9);
     format!("{}-{hash:08x}", start.trim_end_matches(['-', '.']))
 }
 

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use palisade_objects::text::truncated;
 use serde::Serialize;
 use serde_json::Value as Json;
 
@@ -103,12 +104,9 @@ impl Patch {
             }
         }
         // A header has one line, and so has a warning.
-        let mut text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-        if let Some((cut, _)) = text.char_indices().nth(MAX_WARNING) {
-            text.truncate(cut);
-            text.push_str(" ...");
-        }
-        Some(text)
+        let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        let start = truncated(&text, MAX_WARNING);
+        Some(if start.len() < text.len() { format!("{start} ...") } else { text })
     }
 }
 

@@ -6,12 +6,18 @@
 use std::borrow::Cow;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
+use palisade_objects::text::truncated;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, value::RawValue};
 
 /// The largest review that is read, in bytes. The API server accepts requests of up to 3 MiB, and a review of an
 /// update has the object twice. The same as that of controller-runtime (`pkg/webhook/admission/http.go`).
 pub const MAX_BYTES: usize = 7 * 1024 * 1024;
+
+/// The most of an `apiVersion` or `kind` in an error, in characters.
+const MAX_NAME: usize = 64;
+/// The most of a resource in an error, in characters.
+const MAX_RESOURCE: usize = 200;
 
 const API_VERSION: &str = "admission.k8s.io/v1";
 const KIND: &str = "AdmissionReview";
@@ -152,7 +158,7 @@ struct Response<'a> {
 pub fn answer(body: &[u8], reply: impl FnOnce(&Call) -> Reply) -> Result<Vec<u8>, Malformed> {
     let review: Review<'_> = serde_json::from_slice(body).map_err(|error| Malformed::NotAReview(error.to_string()))?;
     if review.api_version != API_VERSION || review.kind != KIND {
-        let [api_version, kind] = [review.api_version, review.kind].map(|text| text.chars().take(64).collect());
+        let [api_version, kind] = [review.api_version, review.kind].map(|text| truncated(&text, MAX_NAME).to_owned());
         return Err(Malformed::Version { api_version, kind });
     }
     let request = review.request.ok_or(Malformed::NoRequest)?;
@@ -160,7 +166,7 @@ pub fn answer(body: &[u8], reply: impl FnOnce(&Call) -> Reply) -> Result<Vec<u8>
     let of_pods = group.is_empty() && version == "v1" && plural == "pods";
     if !of_pods || !matches!(request.sub_resource.as_str(), "" | "ephemeralcontainers") {
         let resource = format!("{group}/{version}/{plural}/{}", request.sub_resource);
-        return Err(Malformed::NotAPod { resource: resource.chars().take(200).collect() });
+        return Err(Malformed::NotAPod { resource: truncated(&resource, MAX_RESOURCE).to_owned() });
     }
     let pod = object(request.object)?.ok_or_else(|| Malformed::NoPod("it is missing".to_owned()))?;
     let call = Call {

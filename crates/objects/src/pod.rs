@@ -39,33 +39,48 @@ pub fn set_container(pod: &mut Json, path: &[&str], value: Json) {
     }
 }
 
-/// RFC 7386 merge of `patch` into `target`: null removes a field. A list replaces a list, except that the
-/// containers of a pod are merged one by one, so that a fixture need not repeat the whole container.
+/// Applies a JSON merge patch, except that the containers of a pod are merged one by one, so that a fixture need not
+/// repeat the whole container.
 pub fn merge(target: &mut Json, patch: &Json) {
-    let Json::Object(fields) = patch else {
-        *target = patch.clone();
-        return;
-    };
-    if !target.is_object() {
-        *target = json!({});
-    }
-    for (key, value) in fields {
-        match value {
-            Json::Null => {
-                if let Some(object) = target.as_object_mut() {
-                    object.remove(key);
-                }
-            }
-            Json::Array(items) if key == "containers" && target[key].is_array() => {
-                let Some(list) = target.get_mut(key).and_then(Json::as_array_mut) else { continue };
+    let mut patch = patch.clone();
+    complete(target, &mut patch);
+    json::merge(target, &patch);
+}
+
+/// Replaces the containers in a patch by the merged containers.
+fn complete(target: &Json, patch: &mut Json) {
+    for (key, value) in patch.as_object_mut().into_iter().flatten() {
+        match (&target[key], value) {
+            (Json::Array(list), Json::Array(items)) if key == "containers" => {
+                let mut list = list.clone();
                 for (index, item) in items.iter().enumerate() {
                     if list.len() <= index {
                         list.push(json!({"name": format!("added-{index}"), "image": "palisade.invalid/added:1"}));
                     }
                     merge(&mut list[index], item);
                 }
+                *items = list;
             }
-            _ => merge(target.at_mut(&[key]), value),
+            (target, value) => complete(target, value),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn containers_are_merged_one_by_one() {
+        let mut pod = minimal("a");
+        let patch = json!({"metadata": null, "spec": {
+            "automountServiceAccountToken": null,
+            "containers": [{"image": "b", "command": ["x"]}, {"image": "c"}],
+            "volumes": [{"name": "v"}],
+        }});
+        merge(&mut pod, &patch);
+        let containers = json!([{"name": "main", "image": "b", "command": ["x"]}, {"name": "added-1", "image": "c"}]);
+        let spec = json!({"containers": containers, "volumes": [{"name": "v"}]});
+        assert_eq!(pod, json!({"apiVersion": "v1", "kind": "Pod", "spec": spec}));
     }
 }

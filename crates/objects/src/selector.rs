@@ -3,12 +3,35 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
+use serde_json::Value as Json;
 
 /// Labels by key.
 pub type Labels = BTreeMap<String, String>;
 
-/// True if the selector matches the labels, by the rules of `metav1.LabelSelectorAsSelector`. An unknown operator
-/// matches nothing.
+/// The selector of a field, where null is the empty selector. `None` if the JSON is not a selector.
+pub fn read(selector: &Json) -> Option<LabelSelector> {
+    serde_json::from_value::<Option<_>>(selector.clone()).ok().map(Option::unwrap_or_default)
+}
+
+/// The labels of an object.
+pub fn labels(object: &Json) -> Labels {
+    strings(&object["metadata"]["labels"])
+}
+
+/// A JSON object as labels. A value that is not a string is the empty string.
+pub fn strings(map: &Json) -> Labels {
+    let entries = map.as_object().into_iter().flatten();
+    entries.map(|(key, value)| (key.clone(), value.as_str().unwrap_or_default().to_owned())).collect()
+}
+
+/// True if the selector has no requirement: it matches all labels.
+pub fn is_empty(selector: &LabelSelector) -> bool {
+    selector.match_labels.as_ref().is_none_or(BTreeMap::is_empty)
+        && selector.match_expressions.as_ref().is_none_or(Vec::is_empty)
+}
+
+/// True if the selector matches the labels, by the rules of `metav1.LabelSelectorAsSelector`. With an
+/// unknown operator that function returns an error, and the selector matches nothing.
 pub fn matches(selector: &LabelSelector, labels: &Labels) -> bool {
     let equal = selector.match_labels.iter().flatten().all(|(key, value)| labels.get(key) == Some(value));
     equal && selector.match_expressions.iter().flatten().all(|requirement| fulfilled(requirement, labels))
@@ -73,6 +96,8 @@ fn first_in(selector: &LabelSelector, key: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn requirement(key: &str, operator: &str, values: &[&str]) -> LabelSelectorRequirement {
@@ -107,7 +132,25 @@ mod tests {
             );
         }
         assert!(matches(&selector(&[], vec![requirement("b", "NotIn", &["1"])]), &labels));
+        assert!(!matches(&selector(&[], vec![requirement("b", "Bogus", &[])]), &labels));
         assert!(!matches(&selector(&[("a", "2")], vec![]), &labels));
+    }
+
+    #[test]
+    fn selectors_and_labels_are_read_from_json() {
+        for empty in [json!(null), json!({}), json!({"matchLabels": null, "matchExpressions": []})] {
+            assert!(read(&empty).is_some_and(|selector| is_empty(&selector)), "{empty}");
+        }
+        let exists = json!({"matchExpressions": [{"key": "a", "operator": "Exists"}]});
+        assert_eq!(
+            read(&exists),
+            Some(LabelSelector { match_labels: None, ..selector(&[], vec![requirement("a", "Exists", &[])]) })
+        );
+        assert!(!is_empty(&read(&exists).unwrap()));
+        assert_eq!(read(&json!({"matchLabels": {"a": 1}})), None);
+        let object = json!({"metadata": {"labels": {"a": "b", "c": null}}});
+        assert_eq!(labels(&object), Labels::from([("a".into(), "b".into()), ("c".into(), String::new())]));
+        assert_eq!(labels(&json!(null)), Labels::new());
     }
 
     #[test]

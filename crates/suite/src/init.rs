@@ -4,7 +4,7 @@ use std::{fmt::Write as _, sync::Arc};
 
 use palisade_apiserver::admission::Outcome;
 use palisade_manifest::{Problem, Source as File};
-use palisade_objects::json::Change as _;
+use palisade_objects::{json::Change as _, text::one_line};
 use serde_json::{Value as Json, json};
 
 use crate::{
@@ -219,8 +219,4 @@ impl Trial {
             failed: if denied { failed } else { Vec::new() },
         })
     }
-}
-
-fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

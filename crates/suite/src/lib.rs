@@ -14,7 +14,7 @@
 //!
 //! 1. The content of files: `format`, `places`, `patch`, `request`.
 //! 2. The cluster: `extension`, `test_cluster`, `cluster`.
-//! 3. Tests and their results: `expect`, `assertion`, `suite`, `run`, `coverage`, `mutate`, `report`.
+//! 3. Tests and their results: `expect`, `assertion`, `suite`, `run`, `coverage`, `mutate`, `junit`, `report`.
 //! 4. From files to suites, and new ones: `loader`, `assemble`, `import`, `load`, `init`, `create`.
 
 mod assemble;
@@ -27,6 +27,7 @@ mod extension;
 pub mod format;
 pub mod import;
 pub mod init;
+pub mod junit;
 mod load;
 mod loader;
 pub mod mutate;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use palisade_cel::Minor;
 use palisade_manifest::{Problem, Source};
+use palisade_objects::json;
 use serde_json::Value as Json;
 
 use crate::{
@@ -274,7 +275,7 @@ impl Loader<'_> {
             [("patch", &variant.patch, &mut asked.object), ("patchOld", &variant.patch_old, &mut asked.old)]
         {
             match (patch, target) {
-                (Some(patch), Some(target)) => patch::merge(target, patch),
+                (Some(patch), Some(target)) => json::merge(target, patch),
                 (Some(_), None) => {
                     self.problem(&format!("{path}.{field}"), format!("{path}.{field}: there is no object"));
                 }

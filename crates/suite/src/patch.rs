@@ -1,25 +1,6 @@
-//! Changes of objects: JSON merge patches, and fields by path.
+//! Changes of objects: fields by path.
 
 use serde_json::{Map, Value as Json};
-
-/// Applies a JSON merge patch (RFC 7396).
-pub fn merge(target: &mut Json, patch: &Json) {
-    let Json::Object(patch) = patch else {
-        *target = patch.clone();
-        return;
-    };
-    if !target.is_object() {
-        *target = Json::Object(Map::new());
-    }
-    let Json::Object(fields) = target else { return };
-    for (key, value) in patch {
-        if value.is_null() {
-            fields.remove(key);
-        } else {
-            merge(fields.entry(key.clone()).or_insert(Json::Null), value);
-        }
-    }
-}
 
 /// A step of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -126,29 +107,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-
-    #[test]
-    fn merge_patch_follows_rfc_7396() {
-        // Appendix A of RFC 7396.
-        for (target, patch, expected) in [
-            (json!({"a": "b"}), json!({"a": "c"}), json!({"a": "c"})),
-            (json!({"a": "b"}), json!({"b": "c"}), json!({"a": "b", "b": "c"})),
-            (json!({"a": "b"}), json!({"a": null}), json!({})),
-            (json!({"a": "b", "b": "c"}), json!({"a": null}), json!({"b": "c"})),
-            (json!({"a": ["b"]}), json!({"a": "c"}), json!({"a": "c"})),
-            (json!({"a": "c"}), json!({"a": ["b"]}), json!({"a": ["b"]})),
-            (json!({"a": {"b": "c"}}), json!({"a": {"b": "d", "c": null}}), json!({"a": {"b": "d"}})),
-            (json!({"a": [{"b": "c"}]}), json!({"a": [1]}), json!({"a": [1]})),
-            (json!({"a": "foo"}), json!(null), json!(null)),
-            (json!({"e": null}), json!({"a": 1}), json!({"e": null, "a": 1})),
-            (json!([1, 2]), json!({"a": "b", "c": null}), json!({"a": "b"})),
-            (json!({}), json!({"a": {"bb": {"ccc": null}}}), json!({"a": {"bb": {}}})),
-        ] {
-            let mut merged = target.clone();
-            merge(&mut merged, &patch);
-            assert_eq!(merged, expected, "{target} {patch}");
-        }
-    }
 
     #[test]
     fn object_paths_can_be_set_and_unset() {

@@ -1,12 +1,16 @@
 //! Running the cases of a suite.
 
 use palisade_apiserver::admission::{Evaluation, Inspected, Outcome, Review};
+use palisade_objects::text::{one_line, shortened};
 
 use crate::{
     Case, Suite,
     expect::{self, Difference, is_condition, is_validation},
     places::{Locator, Place},
 };
+
+/// The most of a value in an explanation, in characters.
+const MAX_RESULT: usize = 200;
 
 /// The result of a case.
 #[derive(Clone, Debug)]
@@ -176,18 +180,9 @@ fn names(source: &str) -> Vec<String> {
 }
 
 fn shown_result(evaluation: &Evaluation) -> String {
-    const MOST: usize = 200;
     let text = match &evaluation.result {
         Ok(value) => value.to_string(),
         Err(error) => format!("error: {error}"),
     };
-    let text = one_line(&text);
-    match text.char_indices().nth(MOST) {
-        Some((end, _)) => format!("{}...", &text[..end]),
-        None => text,
-    }
-}
-
-fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    shortened(&one_line(&text), MAX_RESULT)
 }

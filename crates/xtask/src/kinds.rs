@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, fmt::Write as _, path::PathBuf};
 
+use palisade_objects::text::one_line;
 use serde_json::Value as Json;
 
 use crate::project::Error;
@@ -60,7 +61,7 @@ fn kind(schema: &Json, page: &mut String) {
 
 /// A description in one line, with special characters of Markdown escaped.
 fn prose(schema: &Json) -> String {
-    let text = schema["description"].as_str().unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ");
+    let text = one_line(schema["description"].as_str().unwrap_or_default());
     text.replace('|', "\\|").replace('<', "\\<").replace('*', "\\*")
 }
 

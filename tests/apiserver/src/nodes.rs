@@ -15,6 +15,7 @@ use std::{
 
 use kube::Client;
 use palisade_api::names;
+use palisade_controlplane::free_address;
 use serde_json::{Value as Json, json};
 use tokio_util::task::AbortOnDropHandle;
 
@@ -109,10 +110,6 @@ fn namespaced(rest: &str) -> String {
     format!("/api/v1/namespaces/{}/{rest}", names::OPERATOR_NAMESPACE)
 }
 
-fn free() -> Result<std::net::SocketAddr> {
-    Ok(std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?)
-}
-
 impl Work {
     async fn turn(&mut self) -> Result<()> {
         let list = send(&self.client, "GET", &namespaced("pods"), MERGE, &json!(null)).await?;
@@ -184,7 +181,7 @@ impl Work {
         std::io::Write::write_all(&mut file, kubeconfig.to_string().as_bytes())?;
         let container = &pod["spec"]["containers"][0];
         let webhook = container["command"][0] == WEBHOOK;
-        let (health, https) = (free()?, free()?);
+        let (health, https) = (free_address()?, free_address()?);
         let arguments = container["args"].as_array().into_iter().flatten().filter_map(Json::as_str);
         let arguments: Vec<_> = arguments
             .map(|argument| match argument.split_once('=') {

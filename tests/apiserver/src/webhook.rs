@@ -10,6 +10,7 @@ use std::{
 
 use clap::Parser;
 use kube::{Client, Config};
+use palisade_controlplane::free_address;
 use palisade_process::LogOptions;
 use palisade_webhook::Options;
 use rustix::process::{Pid, Signal, kill_process};
@@ -78,7 +79,7 @@ pub struct Webhook {
 impl Webhook {
     /// Starts one that the API server reaches at `url`, or else directly, with the rights that the manifests give it.
     pub async fn start(cluster: &Cluster, url: Option<&str>, arguments: &[&str]) -> Result<Self> {
-        let address = free().await?;
+        let address = free_address()?;
         Self::start_at(cluster, address, url, arguments).await
     }
 
@@ -91,7 +92,7 @@ impl Webhook {
     ) -> Result<Self> {
         let mut file = tempfile::NamedTempFile::new()?;
         std::io::Write::write_all(&mut file, cluster.kubeconfig_of(WEBHOOK)?.as_bytes())?;
-        let (kubeconfig, health) = (file.into_temp_path(), free().await?);
+        let (kubeconfig, health) = (file.into_temp_path(), free_address()?);
         let child = Command::new(std::env::current_exe()?)
             .arg(WEBHOOK)
             .args([format!("--listen={address}"), format!("--listen-health={health}"), "--interval=500ms".to_owned()])
@@ -157,11 +158,6 @@ impl Drop for Webhook {
     fn drop(&mut self) {
         let _ = self.kill();
     }
-}
-
-/// An address that is free now.
-async fn free() -> Result<SocketAddr> {
-    Ok(TcpListener::bind("127.0.0.1:0").await?.local_addr()?)
 }
 
 /// Whether a process says so.

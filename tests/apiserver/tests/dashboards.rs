@@ -11,6 +11,7 @@ use std::{
 
 use palisade_api::{RolloutPhase, names};
 use palisade_controller::{Options, ScanInterval};
+use palisade_controlplane::free_address;
 use palisade_objects::json::set;
 use palisade_tests::{
     Cluster, TestResult, Verdict, Webhook, bare_pod, ensure, eventually, hostile_pod, plain_get, root, tool_pod,
@@ -34,11 +35,6 @@ const UID: i64 = 50_001;
 const VARIABLES: [(&str, &str); 4] =
     [("$__rate_interval", "10s"), ("$__range", "1h"), ("$cluster", ".*"), ("$profile", ".*")];
 
-/// A port that is free now.
-fn free() -> TestResult<SocketAddr> {
-    Ok(std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?)
-}
-
 /// Prometheus, which ends with this.
 struct Prometheus {
     child: Child,
@@ -50,7 +46,7 @@ impl Prometheus {
     /// Starts one that scrapes these, each with the name of its pod, and evaluates the chart's rules.
     async fn start(targets: &[(&str, SocketAddr)]) -> TestResult<Self> {
         let program = std::env::var_os("PALISADE_PROMETHEUS").ok_or("PALISADE_PROMETHEUS names no prometheus")?;
-        let (directory, address) = (tempfile::tempdir()?, free()?);
+        let (directory, address) = (tempfile::tempdir()?, free_address()?);
         // A ServiceMonitor adds the same labels.
         let scraped: Vec<_> = targets
             .iter()
@@ -183,7 +179,7 @@ async fn tamper(cluster: &Cluster) -> TestResult {
 pub(crate) async fn every_panel_and_alert_works_in_prometheus(cluster: &mut Cluster) -> TestResult {
     rollout::permit(cluster, "apply")?;
     scan::permit(cluster, "apply")?;
-    let listen = free()?;
+    let listen = free_address()?;
     let options = Options {
         listen,
         leader_elect: true,

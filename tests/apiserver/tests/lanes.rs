@@ -13,6 +13,7 @@ use std::{
 use futures::FutureExt as _;
 use libtest_mimic::{Failed, Trial};
 use palisade_controlplane::Builder;
+use palisade_objects::text::truncated;
 use palisade_tests::{Cluster, TestResult};
 use tokio::sync::{Mutex, Notify, OwnedSemaphorePermit, Semaphore};
 
@@ -84,7 +85,7 @@ impl Lanes {
                     times.lock().unwrap_or_else(PoisonError::into_inner).push((took, label, name));
                 }));
                 if let Err(why) = &result {
-                    let why: String = why.message().unwrap_or_default().chars().take(SHOWN).collect();
+                    let why = truncated(why.message().unwrap_or_default(), SHOWN);
                     failures.lock().unwrap_or_else(PoisonError::into_inner).push(format!("[{kind}] {name}: {why}"));
                 }
                 result

@@ -412,7 +412,7 @@ impl Program {
         std::io::Write::write_all(&mut file, cluster.controller_kubeconfig()?.as_bytes())?;
         let kubeconfig = file.into_temp_path();
         // Nobody else takes the port meanwhile, or else the program says so.
-        let address = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string();
+        let address = palisade_controlplane::free_address()?.to_string();
         let child = Command::new(path)
             .args([&format!("--listen={address}"), "--scan-interval=5s"])
             .env("KUBECONFIG", &kubeconfig)

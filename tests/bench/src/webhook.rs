@@ -2,11 +2,12 @@
 
 use std::{path::Path, process::Command};
 
+use palisade_controlplane::free_port;
 use palisade_tests::{Cluster, WEBHOOK};
 
 use crate::{
     Result, arms,
-    engine::{Engine, free_port},
+    engine::Engine,
     measure::{self, Figures, Plan},
 };
 

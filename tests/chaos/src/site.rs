@@ -13,7 +13,7 @@ use std::{
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::{Api, Client};
 use palisade_api::names;
-use palisade_controlplane::{Component, ControlPlane, free_port};
+use palisade_controlplane::{Component, ControlPlane, free_address};
 use palisade_tests::{Cluster, root};
 use serde_json::Value as Json;
 use tokio::time::{sleep, timeout};
@@ -63,7 +63,7 @@ impl Site {
             running.push((Supervised::start(program, Arc::clone(timeline)), link));
         }
         let webhook_link = Proxy::start(api_server).await?;
-        let [listen, health] = [free_port()?, free_port()?].map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
+        let [listen, health] = [free_address()?, free_address()?];
         let calls = Proxy::start(listen).await?;
         let kubeconfig = kubeconfig(&cluster, names::WEBHOOK, webhook_link.address, &directory.join(names::WEBHOOK))?;
         let mut arguments = arguments("manifests/webhook.yaml", names::WEBHOOK)?;

@@ -37,4 +37,4 @@ pub use builder::Builder;
 pub use cluster::ControlPlane;
 pub use component::{Component, Shutdown};
 pub use error::Error;
-pub use port::free as free_port;
+pub use port::{free as free_port, free_address};

@@ -2,7 +2,7 @@
 
 use std::{
     io,
-    net::{Ipv4Addr, TcpListener},
+    net::{Ipv4Addr, SocketAddr, TcpListener},
 };
 
 use ring::rand::{SecureRandom, SystemRandom};
@@ -30,6 +30,14 @@ pub fn free() -> io::Result<u16> {
         }
     }
     Err(io::Error::new(io::ErrorKind::AddrInUse, "no free port on 127.0.0.1"))
+}
+
+/// An address of the loopback with a free port, as [`free`] finds it.
+///
+/// # Errors
+/// There is none.
+pub fn free_address() -> io::Result<SocketAddr> {
+    Ok((Ipv4Addr::LOCALHOST, free()?).into())
 }
 
 fn first_client_port() -> u16 {

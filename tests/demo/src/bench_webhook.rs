@@ -8,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use palisade_controlplane::free_port;
 use palisade_tests::{Cluster, WEBHOOK, bare_pod, within};
 use serde_json::{Value as Json, json};
 
@@ -44,7 +45,7 @@ pub(crate) async fn run(
     std::fs::write(file("uids.json"), json!(uids).to_string())?;
     std::fs::write(file("pod.json"), bare_pod("job").to_string())?;
     std::fs::write(file("webhook.kubeconfig"), cluster.kubeconfig_of(WEBHOOK)?)?;
-    let [ours, health] = [port()?, port()?];
+    let [ours, health] = [free_port()?, free_port()?];
     let binary = std::env::current_exe()?.with_file_name(WEBHOOK);
     let ours_process = Command::new(binary)
         .args([format!("--listen=127.0.0.1:{ours}"), format!("--listen-health=127.0.0.1:{health}")])
@@ -72,7 +73,7 @@ pub(crate) async fn run(
     let theirs = [("controller-runtime", Some(other), Some(&uids)), ("Kyverno's handler", kyverno, None)];
     for (name, program, more) in theirs {
         let Some(program) = program else { continue };
-        let port = port()?;
+        let port = free_port()?;
         let process = Command::new(program)
             .args([format!("-port={port}"), format!("-certificates={}", directory.display())])
             .args(more)
@@ -120,10 +121,6 @@ pub(crate) async fn run(
         println!("  CPU of a request: {name} takes {:.1} times what palisade-webhook takes", theirs / cpu[0]);
     }
     Ok(())
-}
-
-fn port() -> Result<u16> {
-    Ok(std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }
 
 async fn listening(port: u16) -> Result<()> {

@@ -378,19 +378,3 @@ fn not_found() -> Refused {
     let message = "the server could not find the requested resource".to_owned();
     Refused::Status(Status { code: 404, reason: "NotFound".to_owned(), message, causes: vec![] })
 }
-
-impl From<objects::Refused> for Refused {
-    fn from(refused: objects::Refused) -> Self {
-        let message = refused.to_string();
-        let (code, reason, causes) = match refused {
-            objects::Refused::NoVerdict(why) => return Self::NoVerdict(why),
-            objects::Refused::Decode(_) => (400, "BadRequest", vec![]),
-            objects::Refused::Validation { causes, .. } => (422, "Invalid", causes),
-            objects::Refused::Forbidden(_) => (403, "Forbidden", vec![]),
-            objects::Refused::NotFound(_) => (404, "NotFound", vec![]),
-            objects::Refused::Conflict(_) => (409, "Conflict", vec![]),
-            objects::Refused::Failed(_) => (500, "", vec![]),
-        };
-        Self::Status(Status { code, reason: reason.to_owned(), message, causes })
-    }
-}

@@ -1,15 +1,12 @@
 //! Whether a policy or binding matches a request (apiserver `pkg/admission/plugin/policy/matching` and
 //! `pkg/admission/plugin/webhook/predicates`).
 
-use std::collections::BTreeMap;
-
 use k8s_openapi::{
     api::admissionregistration::v1::{MatchResources, NamedRuleWithOperations},
     apimachinery::pkg::apis::meta::v1::LabelSelector,
 };
 use palisade_cel::schema::Kind;
-use palisade_objects::selector::{self, Labels};
-use serde_json::Value as Json;
+use palisade_objects::selector::{self, is_empty, labels};
 
 use super::{Cluster, Operation, PolicyKind, Request, ResourceId, namespace::NAME_LABEL, refusal::MatchError};
 
@@ -171,19 +168,6 @@ fn object_matches(selector: Option<&LabelSelector>, request: &Request) -> bool {
         .into_iter()
         .flatten()
         .any(|object| selector::matches(selector, &labels(object)))
-}
-
-fn is_empty(selector: &LabelSelector) -> bool {
-    selector.match_labels.as_ref().is_none_or(BTreeMap::is_empty)
-        && selector.match_expressions.as_ref().is_none_or(Vec::is_empty)
-}
-
-/// The labels of an object.
-pub(crate) fn labels(object: &Json) -> Labels {
-    let labels = object.pointer("/metadata/labels").and_then(Json::as_object);
-    let texts =
-        labels.into_iter().flatten().map(|(key, value)| (key.clone(), value.as_str().unwrap_or_default().into()));
-    texts.collect()
 }
 
 fn rules_match(

@@ -5,7 +5,7 @@ use k8s_openapi::api::admissionregistration::v1::{ParamKind, ParamRef};
 use palisade_cel::schema::Kind;
 use palisade_objects::selector;
 
-use super::{Cluster, cluster::Stored, matching::labels, refusal::MatchError};
+use super::{Cluster, cluster::Stored, refusal::MatchError};
 
 /// The kind of a policy's parameters, and whether they live in namespaces.
 #[derive(Clone, Debug)]
@@ -56,7 +56,7 @@ pub(crate) fn collect<'a>(
         cluster.stored(&scope.kind.group, &scope.kind.kind).filter(|one| !scope.namespaced || one.namespace == of);
     let found: Vec<_> = match (reference.name.as_deref().unwrap_or_default(), &reference.selector) {
         ("", Some(selector)) => {
-            stored.filter(|one| selector::matches(selector, &labels(&one.object))).map(Some).collect()
+            stored.filter(|one| selector::matches(selector, &selector::labels(&one.object))).map(Some).collect()
         }
         ("", None) => return configuration("one of name or selector must be provided"),
         (name, _) => stored.filter(|one| one.name == name).map(Some).collect(),

@@ -1,7 +1,12 @@
 //! How a request is rejected, and why there may be no verdict on it.
 
+use palisade_cel::quote;
+
 use super::{Denial, Request};
-use crate::objects::Refused;
+use crate::{
+    create::{self, Status},
+    objects::Refused,
+};
 
 /// Why something cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,7 +26,7 @@ pub(crate) enum Stop {
 
 /// The text of an error of the reason Forbidden (`NewForbidden` in apimachinery `pkg/api/errors`).
 pub(crate) fn forbidden(request: &Request, cause: &str) -> String {
-    format!("{} \"{}\" is forbidden: {cause}", request.resource.group_resource(), request.shown_name())
+    format!("{} {} is forbidden: {cause}", request.resource.group_resource(), quote(request.shown_name()))
 }
 
 /// An error of the API server itself.
@@ -56,25 +61,10 @@ pub(super) fn stop(refused: Refused) -> Stop {
 /// # Errors
 /// Why there is no verdict.
 pub(super) fn denial(refused: Refused) -> Result<Denial, String> {
-    let message = refused.to_string();
-    let (code, reason, causes) = match refused {
-        Refused::NoVerdict(why) => return Err(why),
-        Refused::Decode(_) => (400, "BadRequest", Vec::new()),
-        Refused::Validation { causes, .. } => (422, "Invalid", causes),
-        Refused::Forbidden(_) => (403, "Forbidden", Vec::new()),
-        Refused::NotFound(_) => (404, "NotFound", Vec::new()),
-        Refused::Conflict(_) => (409, "Conflict", Vec::new()),
-        Refused::Failed(_) => (500, "", Vec::new()),
-    };
-    Ok(Denial {
-        policy: String::new(),
-        binding: None,
-        param: None,
-        said: message.clone(),
-        cause: message.clone(),
-        message,
-        reason: reason.to_owned(),
-        code,
-        causes,
-    })
+    match create::Refused::from(refused) {
+        create::Refused::NoVerdict(why) => Err(why),
+        create::Refused::Status(Status { code, reason, message, causes }) => {
+            Ok(Denial { reason, code, causes, ..failed(&message) })
+        }
+    }
 }

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use palisade_objects::text::truncated;
+
 /// Beyond so many characters in all, each warning is cut.
 const TOTAL: usize = 4 * 1024;
 /// The length that each is cut to.
@@ -25,7 +27,7 @@ impl Warnings {
             return;
         }
         self.ordered.push(text.to_owned());
-        let length = if self.cutting { cut(text).chars().count() } else { text.chars().count() };
+        let length = if self.cutting { truncated(text, ITEM).chars().count() } else { text.chars().count() };
         if self.cutting || self.length + length <= TOTAL || text.contains(char::is_control) {
             self.send(text);
             return;
@@ -40,7 +42,7 @@ impl Warnings {
     }
 
     fn send(&mut self, text: &str) {
-        let text = if self.cutting { cut(text) } else { text };
+        let text = if self.cutting { truncated(text, ITEM) } else { text };
         if !text.contains(char::is_control) {
             self.length += text.chars().count();
             self.sent.push(text.to_owned());
@@ -51,10 +53,6 @@ impl Warnings {
     pub fn into_sent(self) -> Vec<String> {
         self.sent
     }
-}
-
-fn cut(text: &str) -> &str {
-    text.char_indices().nth(ITEM).map_or(text, |(end, _)| &text[..end])
 }
 
 #[cfg(test)]

@@ -17,8 +17,11 @@ mod webhooks;
 use palisade_cel::Minor;
 use serde_json::Value as Json;
 
-use crate::validation::{Checking, meta, names};
 pub use crate::validation::{ErrorType, FieldError, aggregate, quote};
+use crate::{
+    objects,
+    validation::{Checking, meta, names},
+};
 pub use type_check::{ExpressionWarning, Names, checker, type_check};
 
 const GROUP: &str = "admissionregistration.k8s.io";
@@ -46,6 +49,22 @@ pub enum Refused {
     NoVerdict(String),
 }
 
+impl From<objects::Refused> for Refused {
+    fn from(refused: objects::Refused) -> Self {
+        let message = refused.to_string();
+        let (code, reason, causes) = match refused {
+            objects::Refused::NoVerdict(why) => return Self::NoVerdict(why),
+            objects::Refused::Decode(_) => (400, "BadRequest", vec![]),
+            objects::Refused::Validation { causes, .. } => (422, "Invalid", causes),
+            objects::Refused::Forbidden(_) => (403, "Forbidden", vec![]),
+            objects::Refused::NotFound(_) => (404, "NotFound", vec![]),
+            objects::Refused::Conflict(_) => (409, "Conflict", vec![]),
+            objects::Refused::Failed(_) => (500, "", vec![]),
+        };
+        Self::Status(Status { code, reason: reason.to_owned(), message, causes })
+    }
+}
+
 /// Creates an object, or updates `old`: the warnings, if the API server accepts it.
 ///
 /// For kinds other than admission policies, their bindings, registrations of webhooks and CRDs it checks only the
@@ -61,7 +80,7 @@ pub fn create(minor: Minor, object: &Json, old: Option<&Json>) -> Result<Vec<Str
     if (group, kind) == ("apiextensions.k8s.io", "CustomResourceDefinition")
         && let Some(error) = crd::undecodable(minor, object)
     {
-        let message = format!("{kind} in version \"v1\" cannot be handled as a {kind}: {error}");
+        let message = objects::cannot_be_handled(kind, "v1", &error);
         return Err(Refused::Status(Status { code: 400, reason: "BadRequest".to_owned(), message, causes: vec![] }));
     }
     let object = &decode::defaulted(group, kind, object);

@@ -21,10 +21,10 @@ pub(super) struct Decoder<'t> {
     /// The keys to the value at hand, and the name of the struct that the last is a field of.
     stack: Vec<String>,
     of: String,
-    /// The same with indices and keys of maps, as warnings have it.
+    /// The same with indices and keys of maps, as in warnings.
     path: String,
-    /// Of fields that the types do not have.
-    pub warnings: Vec<String>,
+    /// The paths of fields that the types do not have.
+    pub unknown: Vec<String>,
     /// The first wrong type.
     error: Option<String>,
     /// The path of the value that an error is about.
@@ -38,7 +38,7 @@ impl<'t> Decoder<'t> {
             stack: Vec::new(),
             of: String::new(),
             path: String::new(),
-            warnings: Vec::new(),
+            unknown: Vec::new(),
             error: None,
             at: String::new(),
         }
@@ -194,8 +194,7 @@ impl<'t> Decoder<'t> {
         for (key, value) in object {
             let Some(field) = of.field(key) else {
                 let length = self.enter(key);
-                let warning = format!("unknown field \"{}\"", self.path);
-                self.warnings.push(warning);
+                self.unknown.push(self.path.clone());
                 self.path.truncate(length);
                 continue;
             };

@@ -194,8 +194,7 @@ pub fn unknown_fields(minor: Minor, api_version: &str, kind: &str, object: &Valu
     let Some(resource) = table.resources.iter().find(is_it) else { return Vec::new() };
     let mut decoder = decode::Decoder::new(&table);
     let _ = decoder.object(&resource.go_type, object);
-    let path = |warning: &String| Some(warning.strip_prefix("unknown field \"")?.strip_suffix('"')?.to_owned());
-    decoder.warnings.iter().filter_map(path).collect()
+    decoder.unknown
 }
 
 /// Why an object of a built-in kind cannot be decoded, if it cannot: the path of the value, and the server's text.
@@ -215,8 +214,9 @@ pub(crate) fn undecodable_schema(minor: Minor, schema: &Value) -> Option<String>
     decode::Decoder::new(&table::Table::of(minor)).object("apiextensions/v1.JSONSchemaProps", schema).err()
 }
 
-fn cannot_be_handled(kind: &str, version: &str, error: &str) -> String {
-    format!("{kind} in version \"{version}\" cannot be handled as a {kind}: {error}")
+/// The text of `transformDecodeError` in `k8s.io/apiserver/pkg/endpoints/handlers`.
+pub(crate) fn cannot_be_handled(kind: &str, version: &str, error: &str) -> String {
+    format!("{kind} in version {} cannot be handled as a {kind}: {error}", quote(version))
 }
 
 impl Kinds {
@@ -300,7 +300,8 @@ impl Kinds {
         };
         let mut object = decoder.object(name, sent.object).map_err(refused)?;
         convert::check(name, &object).map_err(refused)?;
-        let warnings = std::mem::take(&mut decoder.warnings);
+        // sigs.k8s.io/json quotes the path; the decoder of custom resources does not escape it.
+        let warnings = decoder.unknown.iter().map(|path| format!("unknown field {}", quote(path))).collect();
         defaults::fill(&self.table, self.minor, name, &mut object);
         convert::convert(&self.table, name, &mut object);
         Ok((encode::encode(&self.table, name, &object), warnings))

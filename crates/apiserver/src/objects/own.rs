@@ -1,7 +1,7 @@
 //! Types with a JSON form of their own (`UnmarshalJSON` and `ToUnstructured` of apimachinery): quantities, times.
 
 use jiff::{Timestamp, fmt::temporal::DateTimePrinter};
-use palisade_cel::Quantity;
+use palisade_cel::{Quantity, strfmt::quote_time as quote};
 use serde_json::{Number, Value};
 
 use super::table::Own;
@@ -126,10 +126,11 @@ fn two_digits(text: &str, is_fixed: bool) -> Option<(u32, &str)> {
 
 /// What `time.Parse` of Go says of a text that is not of a layout.
 fn go_time(text: &str, layout: &str) -> Option<String> {
+    let about = format!("parsing time {}", quote(text));
     let bad = |rest: &str, element: &str| {
-        Some(format!("parsing time {text:?} as {layout:?}: cannot parse {rest:?} as {element:?}"))
+        Some(format!("{about} as {}: cannot parse {} as {}", quote(layout), quote(rest), quote(element)))
     };
-    let out_of_range = |what: &str| Some(format!("parsing time {text:?}: {what} out of range"));
+    let out_of_range = |what: &str| Some(format!("{about}: {what} out of range"));
     let digits = text.get(..4).filter(|year| year.bytes().all(|b| b.is_ascii_digit()));
     let Some(year) = digits.and_then(|year| year.parse::<u32>().ok()) else { return bad(text, "2006") };
     let mut rest = &text[4..];
@@ -176,7 +177,7 @@ fn go_time(text: &str, layout: &str) -> Option<String> {
         }
     };
     if !rest.is_empty() {
-        return Some(format!("parsing time {text:?}: extra text: {rest:?}"));
+        return Some(format!("{about}: extra text: {}", quote(rest)));
     }
     let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
     let days = match month {
@@ -199,7 +200,10 @@ fn time(own: Own, value: &Value) -> Result<Value, Wrong> {
         return Err(Wrong::Text(wrong));
     }
     // Stricter than Go, which takes hours of one digit and leap seconds of no day as well.
-    let refused = |_| Wrong::Text(format!("parsing time {text:?} as {layout:?}: cannot parse {text:?} as \"2006\""));
+    let refused = |_| {
+        let quoted = quote(text);
+        Wrong::Text(format!("parsing time {quoted} as {}: cannot parse {quoted} as \"2006\"", quote(layout)))
+    };
     let time: Timestamp = text.parse().map_err(refused)?;
     if text.starts_with("0001-01-01T00:00:00") {
         return Ok(Value::Null);
@@ -251,6 +255,8 @@ mod tests {
             ("2024-02-29T23:59:59.5+01:00", ""),
             ("yesterday", "cannot parse \"yesterday\" as \"2006\""),
             ("", "cannot parse \"\" as \"2006\""),
+            // Package `time` does not quote as `strconv` does.
+            ("\u{fc}\t", "cannot parse \"\\xc3\\xbc\\x09\" as \"2006\""),
             ("2024", "cannot parse \"\" as \"-\""),
             ("2024-1-02", "cannot parse \"1-02\" as \"01\""),
             ("2024-01-02", "cannot parse \"\" as \"T\""),

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fmt::Write as _};
 
-use palisade_cel::{Minor, float_digits, float_text};
+use palisade_cel::{Minor, float_digits, float_text, quote};
 use serde_json::Value as Json;
 
 /// Placeholder in texts for parts that the API server shows and that are unknown here: how two specifications differ,
@@ -221,42 +221,6 @@ pub fn aggregate(errors: &[Error]) -> String {
     if texts.len() == 1 { texts.concat() } else { format!("[{}]", texts.join(", ")) }
 }
 
-/// A text as Go quotes it (`strconv.Quote`).
-pub fn quote(text: &str) -> String {
-    let mut quoted = String::with_capacity(text.len() + 2);
-    quoted.push('"');
-    for c in text.chars() {
-        match c {
-            '"' => quoted.push_str("\\\""),
-            '\\' => quoted.push_str("\\\\"),
-            '\x07' => quoted.push_str("\\a"),
-            '\x08' => quoted.push_str("\\b"),
-            '\x0c' => quoted.push_str("\\f"),
-            '\n' => quoted.push_str("\\n"),
-            '\r' => quoted.push_str("\\r"),
-            '\t' => quoted.push_str("\\t"),
-            '\x0b' => quoted.push_str("\\v"),
-            '\0'..='\x1f' | '\x7f' => drop(write!(quoted, "\\x{:02x}", u32::from(c))),
-            ' '..='~' => quoted.push(c),
-            c => match (is_printed(c), u32::from(c)) {
-                (true, _) => quoted.push(c),
-                (false, code @ ..=0xffff) => drop(write!(quoted, "\\u{code:04x}")),
-                (false, code) => drop(write!(quoted, "\\U{code:08x}")),
-            },
-        }
-    }
-    quoted.push('"');
-    quoted
-}
-
-/// Whether Go prints a character as it is (`unicode.IsPrint`); Rust escapes the same ones in debug output, but for
-/// combining marks at the start of a text.
-pub(crate) fn is_printed(c: char) -> bool {
-    let mut shown = String::from("a");
-    shown.push(c);
-    shown.escape_debug().count() == 2 && !(c.is_whitespace() && c != ' ')
-}
-
 /// A value as Go writes JSON: without spaces, and with escapes for what HTML would obey.
 pub(crate) fn go_json(value: &Json) -> String {
     match value {
@@ -330,13 +294,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn strings_are_quoted_like_go() {
-        for (text, expected) in [
-            ("a \"b\"\n\t\\", r#""a \"b\"\n\t\\""#),
-            ("\x01\x7f\u{a0}\u{200b}ü😀e\u{301}\u{10ffff}", "\"\\x01\\x7f\\u00a0\\u200bü😀e\u{301}\\U0010ffff\""),
-        ] {
-            assert_eq!(quote(text), expected);
-        }
+    fn characters_newer_than_go_are_escaped() {
+        // U+1C89 is of Unicode 16.0, and a combining mark is printed also at the start.
+        let error = Error::invalid("a", "\u{1c89}\u{301}", "");
+        assert_eq!(error.body, "Invalid value: \"\\u1c89\u{301}\"");
     }
 
     #[test]

@@ -9,10 +9,11 @@ pub(crate) mod rule;
 mod schemas;
 
 use palisade_cel::Minor;
+pub use palisade_cel::quote;
 use serde_json::Value as Json;
 
-pub use field::{Error as FieldError, ErrorType, NOT_SHOWN, aggregate, quote};
-pub(crate) use field::{IMMUTABLE, go_json, html_escaped, is_printed, shown};
+pub use field::{Error as FieldError, ErrorType, NOT_SHOWN, aggregate};
+pub(crate) use field::{IMMUTABLE, go_json, html_escaped, shown};
 pub(crate) use field_path::{field_path, selectable_field};
 pub(crate) use schemas::any_schema;
 

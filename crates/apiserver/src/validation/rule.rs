@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use palisade_cel::{
     Environment, Issue, IssueKind,
-    ast::{Comprehension, Expr, Node},
+    ast::Expr,
     check::{Checked, Reference},
     estimate::estimate,
     eval::Program,
@@ -97,23 +97,8 @@ fn failure(issues: &[Issue], text: impl FnOnce(&[Issue]) -> String) -> Failure {
 
 /// Whether anything in an expression refers to `oldSelf`, be it what a macro binds by that name.
 fn uses_old_self(checked: &Checked) -> bool {
-    fn inside(node: &Node, checked: &Checked) -> bool {
-        let is = |node: &Node| inside(node, checked);
-        match &node.expr {
-            Expr::Literal(_) => false,
-            Expr::Ident(_) => {
-                matches!(checked.reference(node.id), Some(Reference::Variable(name)) if &**name == "oldSelf")
-            }
-            Expr::Select { operand, .. } => is(operand),
-            Expr::Call { target, args, .. } => target.as_deref().into_iter().chain(args).any(is),
-            Expr::List { elements, .. } => elements.iter().any(is),
-            Expr::Map(entries) => entries.iter().any(|entry| is(&entry.key) || is(&entry.value)),
-            Expr::Struct { fields, .. } => fields.iter().any(|field| is(&field.value)),
-            Expr::Comprehension(of) => {
-                let Comprehension { range, init, condition, step, result, .. } = &**of;
-                [range, init, condition, step, result].into_iter().any(is)
-            }
-        }
-    }
-    inside(&checked.ast.root, checked)
+    checked.ast.root.descendants().any(|node| {
+        matches!(&node.expr, Expr::Ident(_))
+            && matches!(checked.reference(node.id), Some(Reference::Variable(name)) if &**name == "oldSelf")
+    })
 }

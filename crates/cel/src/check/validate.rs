@@ -40,42 +40,14 @@ impl Validator<'_> {
     fn visit_node(&mut self, node: &Node) {
         let in_format = usize::from(matches!(&node.expr, Expr::Call { function, .. } if &**function == "format"));
         self.in_format += in_format;
+        for child in node.children() {
+            self.visit(child);
+        }
         match &node.expr {
-            Expr::Literal(_) | Expr::Ident(_) => {}
-            Expr::Select { operand, .. } => self.visit(operand),
-            Expr::Call { function, target, args } => {
-                for part in target.as_deref().into_iter().chain(args) {
-                    self.visit(part);
-                }
-                self.call(node, function, target.as_deref(), args);
-            }
-            Expr::List { elements, optional } => {
-                for element in elements {
-                    self.visit(element);
-                }
-                if self.in_format == 0 {
-                    self.list(elements, optional);
-                }
-            }
-            Expr::Map(entries) => {
-                for Entry { key, value, .. } in entries {
-                    self.visit(key);
-                    self.visit(value);
-                }
-                if self.in_format == 0 {
-                    self.map(entries);
-                }
-            }
-            Expr::Struct { fields, .. } => {
-                for field in fields {
-                    self.visit(&field.value);
-                }
-            }
-            Expr::Comprehension(of) => {
-                for part in [&of.range, &of.init, &of.condition, &of.step, &of.result] {
-                    self.visit(part);
-                }
-            }
+            Expr::Call { function, target, args } => self.call(node, function, target.as_deref(), args),
+            Expr::List { elements, optional } if self.in_format == 0 => self.list(elements, optional),
+            Expr::Map(entries) if self.in_format == 0 => self.map(entries),
+            _ => {}
         }
         self.in_format -= in_format;
     }

@@ -7,7 +7,10 @@ use super::{
     machine::{Machine, Outcome},
     node::Node,
 };
-use crate::value::{Entries, JSON_PATCH, List, Map, Struct, Value};
+use crate::{
+    library::quote::quote,
+    value::{Entries, JSON_PATCH, List, Map, Struct, Value},
+};
 
 const STRUCT_COST: u64 = 40;
 
@@ -63,7 +66,7 @@ fn patch(mut fields: BTreeMap<Arc<str>, Value<'_>>) -> Result<BTreeMap<Arc<str>,
 pub(super) fn field<'a>(of: &Value<'a>, field: &str) -> Outcome<'a> {
     match native(of) {
         Value::Map(map) => Value::unwrapped(&Arc::new(map.get(&Value::from(field.to_owned())).unwrap_or_default())),
-        _ => Err(Error::new(format!("cannot get field {}", quoted(field)))),
+        _ => Err(Error::new(format!("cannot get field {}", quote(field)))),
     }
 }
 
@@ -142,11 +145,6 @@ fn native_type(value: &Value<'_>) -> &'static str {
         Value::Map(_) | Value::Struct(_) => "map[string]interface {}",
         Value::Opaque(opaque) => opaque.native_type(),
     }
-}
-
-/// As Go's `%q` writes a name.
-fn quoted(name: &str) -> String {
-    format!("\"{name}\"")
 }
 
 /// As Go's `%s` writes a value that is not a text: with a complaint.

@@ -73,8 +73,7 @@ fn start(ast: &Ast, node: &ast::Node) -> Position {
     least.column = least.column.saturating_sub(name.chars().count()).max(least.column.min(1));
     let mut visit = |child: &ast::Node| least = least.min(start(ast, child));
     match &node.expr {
-        Expr::Select { operand, .. } => visit(operand),
-        Expr::Call { target, args, .. } => target.as_deref().into_iter().chain(args).for_each(visit),
+        Expr::Select { .. } | Expr::Call { .. } => node.children().for_each(visit),
         Expr::Comprehension(of) => visit(&of.range),
         // What is in brackets begins behind them.
         Expr::Literal(_) | Expr::Ident(_) | Expr::List { .. } | Expr::Map(_) | Expr::Struct { .. } => {}

@@ -19,8 +19,8 @@ pub(super) fn class(pattern: &str) -> Option<ClassUnicode> {
     }
 }
 
-/// Go's `strconv.IsPrint`.
-pub(crate) fn is_printable(c: char) -> bool {
+/// Go's `strconv.IsPrint`, which equals `unicode.IsPrint`.
+pub fn is_printable(c: char) -> bool {
     static CLASS: LazyLock<ClassUnicode> = LazyLock::new(|| class(PRINTABLE).unwrap_or_else(ClassUnicode::empty));
     if c.is_ascii() {
         return (' '..='~').contains(&c);
@@ -31,7 +31,7 @@ pub(crate) fn is_printable(c: char) -> bool {
 }
 
 /// The text as a literal of Go.
-pub(crate) fn quote(text: &str) -> String {
+pub fn quote(text: &str) -> String {
     quote_bytes(text.as_bytes())
 }
 

@@ -4,11 +4,14 @@ use std::fmt::Write as _;
 
 use palisade_lint::{IGNORE_ANNOTATION, Report, Rule};
 use palisade_manifest::Severity;
+use palisade_objects::text::truncated;
 
 use crate::{findings::severity, report::rendered, style::Style};
 
 /// The maximum number of printed findings.
 const MAX_FINDINGS: usize = 200;
+/// The maximum length of the list of skipped kinds, in characters.
+const MAX_KINDS: usize = 400;
 
 /// Each finding with an excerpt, and their number.
 pub(super) fn text(report: &Report, style: Style) -> String {
@@ -41,7 +44,8 @@ fn summary(report: &Report) -> String {
     if skipped > 0 {
         let kinds: Vec<_> = report.skipped.iter().take(10).map(|(kind, count)| format!("{count} {kind}")).collect();
         let more = if report.skipped.len() > kinds.len() { ", ..." } else { "" };
-        let shown: String = format!("{}{more}", kinds.join(", ")).chars().take(400).map(shown).collect();
+        let kinds = format!("{}{more}", kinds.join(", "));
+        let shown: String = truncated(&kinds, MAX_KINDS).chars().map(shown).collect();
         let _ = write!(line, "; skipped objects of kinds without rules: {shown}");
     }
     if report.silenced > 0 {

@@ -2,7 +2,7 @@
 
 use palisade_cel::ast::{Expr, Literal, Node};
 
-use crate::tree::{call, literal, node, parts};
+use crate::tree::{call, literal, node};
 
 /// `list.size()`.
 pub(super) fn size(list: Node) -> Node {
@@ -56,5 +56,5 @@ pub(super) fn equal_parts(of: &Node) -> Option<(Node, Vec<Node>)> {
 
 /// How many nodes there are; a loop counts more.
 pub(super) fn weight(of: &Node) -> usize {
-    1 + parts(of).map(weight).sum::<usize>()
+    1 + of.children().map(weight).sum::<usize>()
 }

@@ -2,7 +2,7 @@
 
 use palisade_cel::ast::{Expr, Literal, Node};
 
-use crate::tree::{call, literal, parts, truth};
+use crate::tree::{call, literal, truth};
 
 /// Whether a function returns a value for all arguments of its types.
 pub(super) fn never_fails(function: &str, args: usize) -> bool {
@@ -46,7 +46,7 @@ pub(super) fn folded(of: Node) -> Node {
 
 /// Whether evaluating it calls nothing that could fail.
 fn has_no_call(of: &Node) -> bool {
-    !matches!(of.expr, Expr::Call { .. }) && parts(of).all(has_no_call)
+    !matches!(of.expr, Expr::Call { .. }) && of.children().all(has_no_call)
 }
 
 fn is_constant(of: &Node) -> bool {

@@ -3,7 +3,7 @@
 
 use palisade_cel::ast::{Expr, Literal, Node};
 
-use crate::tree::{looping, parts};
+use crate::tree::looping;
 
 /// The cost of one iteration of a loop, without its test.
 pub(super) const ITERATION: u64 = 8;
@@ -23,7 +23,7 @@ const OWN_LOOP: u64 = 1024;
 
 /// The most that evaluating it may cost.
 pub(super) fn of(node: &Node) -> u64 {
-    let below = parts(node).fold(1_u64, |sum, part| sum.saturating_add(of(part)));
+    let below = node.children().fold(1_u64, |sum, part| sum.saturating_add(of(part)));
     let Expr::Call { function, target, args } = &node.expr else { return below };
     let own = match (&**function, target.as_deref(), args.as_slice()) {
         ("_==_" | "_!=_", None, [one, other]) => tenth(length(one).min(length(other))),
@@ -51,7 +51,7 @@ pub(super) fn of(node: &Node) -> u64 {
 
 fn has_field(of: &Node, wanted: &str) -> bool {
     matches!(&of.expr, Expr::Select { field, .. } if &**field == wanted)
-        || parts(of).any(|part| has_field(part, wanted))
+        || of.children().any(|part| has_field(part, wanted))
 }
 
 fn tenth(length: u64) -> u64 {

@@ -12,7 +12,10 @@ mod facts;
 
 use std::sync::Arc;
 
-use palisade_cel::ast::{Expr, Literal, Node, NodeId};
+use palisade_cel::{
+    ast::{Expr, Literal, Node, NodeId},
+    with_stack,
+};
 
 use crate::tree::{Loop, balance, call, collect, empty_list, looping, node, replace, truth};
 use facts::{Scope, is_bool, is_list};
@@ -42,35 +45,10 @@ impl Folder {
     /// `asked` says that whatever uses the value fails unless it is a bool.
     fn fold(&mut self, of: Node, asked: bool) -> Node {
         let Node { id, expr } = of;
-        let expr = match expr {
-            Expr::Literal(_) | Expr::Ident(_) | Expr::Comprehension(_) => expr,
-            Expr::Select { operand, field, test } => {
-                Expr::Select { operand: Box::new(self.fold(*operand, false)), field, test }
-            }
-            Expr::List { elements, optional } => {
-                Expr::List { elements: elements.into_iter().map(|one| self.fold(one, false)).collect(), optional }
-            }
-            Expr::Map(mut entries) => {
-                for entry in &mut entries {
-                    self.within(&mut entry.key);
-                    self.within(&mut entry.value);
-                }
-                Expr::Map(entries)
-            }
-            Expr::Struct { name, mut fields } => {
-                for field in &mut fields {
-                    self.within(&mut field.value);
-                }
-                Expr::Struct { name, fields }
-            }
-            Expr::Call { function, target, args } => return self.call(id, &function, target, args, asked),
-        };
-        Node { id, expr }
-    }
-
-    fn within(&mut self, of: &mut Node) {
-        let taken = std::mem::replace(of, empty_list());
-        *of = self.fold(taken, false);
+        match expr {
+            Expr::Call { function, target, args } => self.call(id, &function, target, args, asked),
+            expr => with_stack(|| Node { id, expr }.map_children(&mut |part| self.fold(part, false))),
+        }
     }
 
     fn call(

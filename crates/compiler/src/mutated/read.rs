@@ -5,9 +5,7 @@ use std::{mem, sync::Arc};
 use palisade_cel::ast::{Expr, Literal, Node};
 
 use super::{Default, Redirected};
-use crate::tree::{
-    bound, call, ident, literal, looping, map_parts, mentions, node, parts, replace, select, unused, variable,
-};
+use crate::tree::{bound, call, ident, literal, looping, mentions, node, replace, select, unused, variable};
 
 /// The names in the expressions that are put in place of reads.
 const NEEDED: [&str; 3] = ["params", "request", "variables"];
@@ -122,7 +120,7 @@ impl Scope {
     /// Whether an expression reads an image of the item.
     pub fn reads_image(&self, of: &Node) -> bool {
         self.read(of).is_some_and(|read| read.place.is_image() && self.is_of_item(&read))
-            || parts(of).any(|part| self.reads_image(part))
+            || of.children().any(|part| self.reads_image(part))
     }
 
     fn is_of_item(&self, read: &Read) -> bool {
@@ -207,7 +205,7 @@ impl Reader<'_> {
             return rewritten;
         }
         let Expr::Call { function, target: Some(target), args } = of.expr else {
-            return map_parts(of, &mut |part| self.rewrite(part, scope));
+            return of.map_children(&mut |part| self.rewrite(part, scope));
         };
         let (names, args) = without_hiding(&function, args);
         let item = match &*function {

@@ -114,7 +114,7 @@ fn reason(cluster: &Cluster<'_>, policy: &Policy<'_>, rules: &[ResourceRule], re
 const FINALIZED: [(&str, &str); 2] = [("", "persistentvolumeclaims"), ("", "persistentvolumes")];
 
 fn reads_who_asks(node: &Node) -> bool {
-    tree::nodes(node).into_iter().any(|node| match &node.expr {
+    node.descendants().any(|node| match &node.expr {
         Expr::Ident(name) => name.starts_with("authorizer"),
         _ => tree::asking_chain(node)
             .is_some_and(|(root, fields)| root == "request" && fields.first() == Some(&"userInfo")),
@@ -123,15 +123,16 @@ fn reads_who_asks(node: &Node) -> bool {
 
 /// Whether a part is about nodes only: the objects that nodes create have no finalizers.
 fn is_of_nodes(node: &Node) -> bool {
-    let mut texts = tree::nodes(node).into_iter().filter_map(|node| match &node.expr {
+    let texts = node.descendants().filter_map(|node| match &node.expr {
         Expr::Literal(Literal::String(text)) => Some(text),
         _ => None,
     });
-    texts.clone().next().is_some() && texts.all(|text| text.starts_with("system:node"))
+    let mut texts = texts.peekable();
+    texts.peek().is_some() && texts.all(|text| text.starts_with("system:node"))
 }
 
 fn reads_status(node: &Node) -> bool {
-    tree::nodes(node).into_iter().any(|node| {
+    node.descendants().any(|node| {
         tree::asking_chain(node)
             .is_some_and(|(root, fields)| matches!(root, "object" | "oldObject") && fields.first() == Some(&"status"))
     })

@@ -2,8 +2,8 @@
 
 use palisade_manifest::Severity;
 
-use super::{is_enforced, reaches};
-use crate::{Category, Rule, cluster::Cluster, finding::Findings, selector};
+use super::{is_enforced, reaches, selects_all};
+use crate::{Category, Rule, cluster::Cluster, finding::Findings};
 
 pub(super) static RULE: Rule = Rule {
     id: "fail-unscoped",
@@ -21,8 +21,8 @@ with selectors or match conditions, or set `failurePolicy: Ignore`.",
 pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
     for policy in cluster.policies.iter().filter(|policy| is_enforced(cluster, policy)) {
         let constraints = &policy.spec()["matchConstraints"];
-        let scoped = !selector::is_empty(constraints.get("namespaceSelector"))
-            || !selector::is_empty(constraints.get("objectSelector"))
+        let scoped = !selects_all(&constraints["namespaceSelector"])
+            || !selects_all(&constraints["objectSelector"])
             || policy.spec()["matchConditions"].as_array().is_some_and(|conditions| !conditions.is_empty());
         if let Some(rule) = policy.rules().iter().find(|rule| rule.is_everything())
             && !scoped

@@ -2,8 +2,8 @@
 
 use palisade_manifest::Severity;
 
-use super::is_enforced;
-use crate::{Category, Rule, cluster::Cluster, finding::Findings, policy::ResourceRule, selector};
+use super::{is_enforced, selects_all};
+use crate::{Category, Rule, cluster::Cluster, finding::Findings, policy::ResourceRule};
 
 pub(super) static RULE: Rule = Rule {
     id: "matches-nodes",
@@ -26,7 +26,7 @@ pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
                 && rule.scope != "Namespaced"
                 && (rule.on("CREATE") || rule.on("UPDATE"))
         };
-        let scoped = !selector::is_empty(policy.spec()["matchConstraints"].get("objectSelector"));
+        let scoped = !selects_all(&policy.spec()["matchConstraints"]["objectSelector"]);
         if let Some(rule) = policy.rules().iter().find(|rule| nodes(rule))
             && !scoped
             && !policy.mentions("system:node")

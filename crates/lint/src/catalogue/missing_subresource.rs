@@ -157,7 +157,7 @@ fn reads(cluster: &Cluster<'_>, policy: &Policy<'_>, gap: &Gap) -> bool {
         };
         match gap.subresource {
             "resize" => is_resized(root, expression.role == Role::Validation, &is_read),
-            _ => tree::nodes(root).into_iter().any(is_read),
+            _ => root.descendants().any(is_read),
         }
     })
 }
@@ -175,9 +175,8 @@ fn object(of: &Type) -> Option<&str> {
 /// CPU and memory, adds requests and limits and removes none, and keeps the pod's quality of service class
 /// (`ValidatePodResize` and `validateContainerResize` in pkg/apis/core/validation/validation.go).
 fn is_resized(root: &Node, demanded: bool, is_read: &impl Fn(&Node) -> bool) -> bool {
-    let nodes = tree::nodes(root);
     let named = |name: &str| {
-        nodes.iter().any(|node| {
+        root.descendants().any(|node| {
             tree::field(node) == Some(name)
                 || matches!(&node.expr, Expr::Literal(Literal::String(text)) if &**text == name)
         })
@@ -197,7 +196,7 @@ struct Resize<'a, F> {
 impl<F: Fn(&Node) -> bool> Resize<'_, F> {
     /// Whether a resize can make an expression false, if `demanded`, or true otherwise.
     fn changes(&self, node: &Node, demanded: bool) -> bool {
-        let reads = |node: &Node| tree::nodes(node).into_iter().any(self.is_read);
+        let reads = |node: &Node| node.descendants().any(self.is_read);
         match &node.expr {
             Expr::Select { test: true, .. } => !demanded && reads(node),
             Expr::Call { function, args, .. } => match (&**function, &args[..]) {

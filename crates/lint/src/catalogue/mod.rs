@@ -41,9 +41,10 @@ mod unused_variable;
 
 pub use matches_kube_system::CONTROL_PLANE_WRITES;
 use palisade_cel::schema::Kind;
+use palisade_objects::selector::{self, Labels};
 use serde_json::Value as Json;
 
-use crate::{Extension, Rule, cluster::Cluster, finding::Findings, item::Item, policy::Policy, selector};
+use crate::{Extension, Rule, cluster::Cluster, finding::Findings, item::Item, policy::Policy};
 
 /// The function that finds violations of a rule.
 type Check = fn(&Cluster<'_>, &mut Findings<'_>);
@@ -127,15 +128,21 @@ fn is_enforced(cluster: &Cluster<'_>, policy: &Policy<'_>) -> bool {
 
 /// Whether a policy, and one of its bindings that deny, select a namespace that has no labels but its name.
 fn reaches(cluster: &Cluster<'_>, policy: &Policy<'_>, namespace: &str) -> bool {
-    let labels = [("kubernetes.io/metadata.name", namespace)];
+    let labels = Labels::from([("kubernetes.io/metadata.name".to_owned(), namespace.to_owned())]);
     let selects = |resources: &Json| {
-        selector::selects(&resources["namespaceSelector"], &labels)
-            && selector::is_empty(resources.get("objectSelector"))
+        let selector = selector::read(&resources["namespaceSelector"]);
+        selector.is_some_and(|selector| selector::matches(&selector, &labels))
+            && selects_all(&resources["objectSelector"])
     };
     let mut bindings = cluster.bindings_of(policy).peekable();
     selects(&policy.spec()["matchConstraints"])
         && (bindings.peek().is_none()
             || bindings.any(|binding| is_denying(binding) && selects(&binding.json["spec"]["matchResources"])))
+}
+
+/// Whether a selector selects everything.
+fn selects_all(selector: &Json) -> bool {
+    selector::read(selector).is_some_and(|selector| selector::is_empty(&selector))
 }
 
 /// The affected kinds, as the end of a message; empty if there is only one, or if `all` are affected.

@@ -27,7 +27,7 @@ pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
                 }
                 continue;
             }
-            for node in tree::nodes(root) {
+            for node in root.descendants() {
                 if let Some(unreached) = unreached(node) {
                     let at = expression.ast.position(unreached.id);
                     found.add_at(&policy.item, &expression.path, at, "is never reached", None);

@@ -34,7 +34,7 @@ pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
             }
             let reads = |expression: &&Expression| {
                 matches!(expression.role, Role::Validation | Role::Variable(_) | Role::Condition)
-                    && tree::nodes(&expression.ast.root).into_iter().any(|node| {
+                    && expression.ast.root.descendants().any(|node| {
                         tree::chain(node).is_some_and(|(root, fields)| root == object && !fields.is_empty())
                     })
             };

@@ -1,6 +1,7 @@
 //! A parameter selector that selects many objects.
 
 use palisade_manifest::Severity;
+use palisade_objects::selector;
 use serde_json::Value as Json;
 
 use crate::{
@@ -9,7 +10,7 @@ use crate::{
     finding::{Findings, Found},
     item::Item,
     policy::{Policy, Role},
-    selector, tree,
+    tree,
 };
 
 pub(super) static RULE: Rule = Rule {
@@ -63,15 +64,14 @@ const MOST: usize = 10;
 
 /// A description of the selected objects, if they are many.
 fn selected(cluster: &Cluster<'_>, policy: Option<&Policy<'_>>, selector: &Json) -> Option<String> {
-    if selector::is_empty(Some(selector)) {
+    let selector = selector::read(selector)?;
+    if selector::is_empty(&selector) {
         return Some("all parameters".to_owned());
     }
     let kind = policy.and_then(Policy::param_kind)?;
     let is_selected = |one: &&Item<'_>| {
-        let labels = one.json["metadata"]["labels"].as_object();
-        let labels: Vec<_> =
-            labels.into_iter().flatten().map(|(key, value)| (&**key, value.as_str().unwrap_or_default())).collect();
-        (one.api_version(), &*one.kind) == (&kind.0, &*kind.1) && selector::selects(selector, &labels)
+        (one.api_version(), &*one.kind) == (&kind.0, &*kind.1)
+            && selector::matches(&selector, &selector::labels(&one.json))
     };
     let count = cluster.others.iter().filter(is_selected).count();
     (count > MOST).then(|| format!("{count} objects in these files"))

@@ -6,7 +6,7 @@ use palisade_cel::{
 };
 use palisade_manifest::Severity;
 
-use crate::{Category, Rule, cluster::Cluster, finding::Findings, tree};
+use crate::{Category, Rule, cluster::Cluster, finding::Findings};
 
 pub(super) static RULE: Rule = Rule {
     id: "too-many-authorizer-checks",
@@ -24,11 +24,11 @@ each variable separately.",
 pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
     for policy in &cluster.policies {
         for expression in &policy.expressions {
-            let nodes = tree::nodes(&expression.ast.root);
+            let nodes: Vec<_> = expression.ast.root.descendants().collect();
             let is_check = |node: &Node| matches!(&node.expr, Expr::Call { function, target: Some(_), .. } if &**function == "check");
             let checks: Vec<_> = nodes.iter().filter(|node| is_check(node)).collect();
             let looped = nodes.iter().any(|node| match &node.expr {
-                Expr::Comprehension(of) => tree::nodes(&of.step).into_iter().any(is_check),
+                Expr::Comprehension(of) => of.step.descendants().any(is_check),
                 _ => false,
             });
             if checks.len() > 2 || looped {

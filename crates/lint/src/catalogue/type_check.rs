@@ -17,7 +17,7 @@ use crate::{
     cluster::Cluster,
     finding::{Findings, Found},
     policy::{Expression, Policy, Role},
-    reads, tree,
+    reads,
 };
 
 pub(super) static RULE: Rule = Rule {
@@ -100,7 +100,7 @@ fn mistakes(check: &TypeCheck, expression: &Expression) -> Vec<Mistake> {
 impl Mistake {
     /// Whether every request fails because of it.
     fn is_everywhere(&self, check: &TypeCheck, of: &Expression, certain: &BTreeSet<(&str, NodeId)>) -> bool {
-        let reads = || tree::nodes(&of.ast.root).into_iter().filter(|node| reads::demands(node));
+        let reads = || of.ast.root.descendants().filter(|node| reads::demands(node));
         self.issue.kind == IssueKind::UndefinedField
             && self.kinds.len() == check.environments().count()
             && reads().any(|node| {

@@ -90,7 +90,7 @@ fn unguarded(
     let Ok(checked) = environment.check(&expression.source) else { return vec![] };
     let kinds = [Some(kind.clone()), param_kind(policy)];
     let mut found = Vec::new();
-    for node in tree::nodes(&checked.ast.root).into_iter().filter(|node| reads::demands(node)) {
+    for node in checked.ast.root.descendants().filter(|node| reads::demands(node)) {
         let Expr::Select { operand, field, .. } = &node.expr else { continue };
         let Type::Object(path) = checked.type_of(operand.id) else { continue };
         let (Some(of), Some((root, fields))) = (names.written(operand), tree::chain(node)) else { continue };

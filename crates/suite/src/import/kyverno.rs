@@ -2,6 +2,7 @@
 //! ValidatingAdmissionPolicies.
 
 use palisade_manifest::{Object, Problem};
+use palisade_objects::json;
 use serde_json::{Value as Json, json};
 
 use super::{complete, note_others, stub_crds, text, texts};
@@ -11,7 +12,6 @@ use crate::{
     cluster::Member,
     format::{ExpectFields, Operation, Verdict},
     loader::Loader,
-    patch,
     places::Origin,
     request::{self, Asked},
 };
@@ -95,14 +95,14 @@ fn namespaces(loader: &mut Loader<'_>, json: &Json, members: &mut Vec<Member>) {
         let of_selector = |one: &Json| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": one["name"], "labels": one["labels"]}});
         let listed = values["namespaces"].as_array().into_iter().flatten().map(|one| {
             let mut namespace = one.clone();
-            patch::merge(&mut namespace, &json!({"apiVersion": "v1", "kind": "Namespace"}));
+            json::merge(&mut namespace, &json!({"apiVersion": "v1", "kind": "Namespace"}));
             namespace
         });
         for object in selectors.map(of_selector).chain(listed) {
             let name = text(&object, "/metadata/name").to_owned();
             let known = members.iter_mut().find(|member| member.kind() == "Namespace" && member.name() == name);
             if let Some(known) = known {
-                patch::merge(&mut known.object, &object);
+                json::merge(&mut known.object, &object);
             } else {
                 let origin = Origin { generated: true, ..Origin::new(loader.source, loader.index) };
                 members.push(Member { object, origin });

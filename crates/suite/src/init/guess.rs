@@ -108,18 +108,8 @@ impl Reader {
         }
         match &node.expr {
             Expr::Literal(literal) => self.literal(literal),
-            Expr::Ident(_) => {}
-            Expr::Select { operand, .. } => self.node(operand, scope),
-            Expr::Call { target, args, .. } => {
-                target.as_deref().into_iter().chain(args).for_each(|arg| self.node(arg, scope));
-            }
-            Expr::List { elements, .. } => elements.iter().for_each(|element| self.node(element, scope)),
-            Expr::Map(entries) => entries.iter().for_each(|entry| {
-                self.node(&entry.key, scope);
-                self.node(&entry.value, scope);
-            }),
-            Expr::Struct { fields, .. } => fields.iter().for_each(|field| self.node(&field.value, scope)),
             Expr::Comprehension(of) => self.comprehension(of, scope),
+            _ => node.children().for_each(|child| self.node(child, scope)),
         }
     }
 

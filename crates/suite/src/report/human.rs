@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use palisade_manifest::harmless;
+use palisade_objects::text::one_line;
 
 use super::{Report, reasons};
 use crate::{
@@ -23,7 +24,7 @@ pub fn human(report: &Report, verbose: bool) -> String {
         let failed = if failed == 0 { String::new() } else { format!(", {failed} failed") };
         line(&mut text, &format!("{word} {}{named}: {cases}{failed}", suite.file));
         for note in &suite.notes {
-            line(&mut text, &format!("     note: {}", note.split_whitespace().collect::<Vec<_>>().join(" ")));
+            line(&mut text, &format!("     note: {}", one_line(note)));
         }
         for result in &suite.results {
             match result.status {

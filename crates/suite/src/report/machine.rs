@@ -8,6 +8,7 @@ use super::{Report, reasons};
 use crate::{
     CaseResult, Status,
     coverage::Coverage,
+    junit::{self, Case, Outcome, Problem, Suite},
     mutate::{Fate, Fates},
     places::Place,
 };
@@ -104,58 +105,23 @@ fn rounded(percent: f64) -> f64 {
 
 /// The report as `JUnit` XML, as CI systems read it.
 pub fn junit(report: &Report) -> String {
-    let mut xml = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
-    let counts = report.counts();
-    let total = counts.passed + counts.failed + counts.no_verdict;
-    let (failed, errors) = (counts.failed, counts.no_verdict);
-    let _ = writeln!(xml, "<testsuites tests=\"{total}\" failures=\"{failed}\" errors=\"{errors}\">");
-    for suite in &report.suites {
-        let count = |wanted: fn(&Status) -> bool| suite.results.iter().filter(|one| wanted(&one.status)).count();
-        let failed = count(|status| matches!(status, Status::Failed(_)));
-        let errors = count(|status| matches!(status, Status::NoVerdict(_)));
-        let (name, file, total) = (escape(&suite.name), escape(&suite.file), suite.results.len());
-        let _ = writeln!(
-            xml,
-            "  <testsuite name=\"{name}\" file=\"{file}\" tests=\"{total}\" failures=\"{failed}\" errors=\"{errors}\">"
-        );
-        for result in &suite.results {
-            let (case, line) = (escape(&result.name), result.place.line);
-            let _ = write!(xml, "    <testcase name=\"{case}\" classname=\"{name}\" file=\"{file}\" line=\"{line}\"");
-            let tag = match result.status {
-                Status::Passed => {
-                    xml.push_str("/>\n");
-                    continue;
-                }
-                Status::Failed(_) => "failure",
-                Status::NoVerdict(_) => "error",
-            };
+    let suites = report.suites.iter().map(|suite| {
+        let case = |result: &CaseResult| {
             let reasons = reasons(result);
-            let message = escape(reasons.first().map_or("", String::as_str));
-            let text = escape(&reasons.join("\n"));
-            let _ = writeln!(xml, ">\n      <{tag} message=\"{message}\">{text}</{tag}>\n    </testcase>");
-        }
-        xml.push_str("  </testsuite>\n");
-    }
-    xml.push_str("</testsuites>\n");
-    xml
-}
-
-/// A text as it may stand in XML 1.0, also between quotes.
-fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\n' => escaped.push_str("&#10;"),
-            '\t' => escaped.push_str("&#9;"),
-            '\0'..='\x1f' | '\u{fffe}' | '\u{ffff}' => escaped.push('\u{fffd}'),
-            c => escaped.push(c),
-        }
-    }
-    escaped
+            let message = reasons.first().cloned().unwrap_or_default();
+            let problem = Problem { kind: None, message, text: reasons.join("\n") };
+            let outcome = match result.status {
+                Status::Passed => Outcome::Passed,
+                Status::Failed(_) => Outcome::Failed(problem),
+                Status::NoVerdict(_) => Outcome::Error(problem),
+            };
+            let (name, class) = (result.name.clone(), suite.name.clone());
+            Case { name, class, line: result.place.line, outcome }
+        };
+        let cases = suite.results.iter().map(case).collect();
+        Suite { name: suite.name.clone(), file: Some(suite.file.clone()), cases }
+    });
+    junit::write(None, &suites.collect::<Vec<_>>())
 }
 
 /// The report in the Test Anything Protocol.

@@ -1,5 +1,6 @@
 //! References of images: what a container runtime would pull, and from where.
 
+use palisade_objects::text::truncated;
 use serde_json::{Value as Json, json};
 
 use crate::{
@@ -7,6 +8,9 @@ use crate::{
     table::{Attack, Expect},
     wire::{MERGE, Request, pods},
 };
+
+/// The most of a reference in the name of an attack, in characters.
+const MAX_IMAGE: usize = 80;
 
 const ALLOWED: [&str; 3] =
     ["docker-registry.svc.toolforge.org", "docker-registry.tools.wmflabs.org", "tools-harbor.wmcloud.org"];
@@ -81,7 +85,7 @@ pub(crate) fn attacks(namespace: &str, target: &str) -> Vec<Attack> {
     let mut attacks = vec![];
     for (index, (image, allowed)) in references().into_iter().enumerate() {
         let expect = || if allowed { Expect::Admitted } else { Expect::check("imageRegistries") };
-        let shown: String = image.chars().take(80).collect();
+        let shown = truncated(&image, MAX_IMAGE);
         let with = |name: &str| {
             let mut container = container(name);
             container["image"] = image.clone().into();

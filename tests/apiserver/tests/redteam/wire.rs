@@ -6,6 +6,7 @@ use kube::{
     client::Body,
     config::{KubeConfigOptions, Kubeconfig},
 };
+use palisade_objects::text::truncated;
 use palisade_tests::Cluster;
 use serde_json::{Value as Json, json};
 
@@ -16,6 +17,9 @@ pub(crate) const MERGE: &str = "application/merge-patch+json";
 pub(crate) const STRATEGIC: &str = "application/strategic-merge-patch+json";
 pub(crate) const JSON_PATCH: &str = "application/json-patch+json";
 pub(crate) const APPLY: &str = "application/apply-patch+yaml";
+
+/// The most of an answer in a report, in characters.
+const MAX_MESSAGE: usize = 300;
 
 /// A request.
 #[derive(Clone, Debug)]
@@ -91,7 +95,7 @@ impl Answer {
     /// For people.
     pub(crate) fn short(&self) -> String {
         let text = if self.is_admitted() { "admitted" } else { self.message() };
-        format!("{} {}", self.status, text.chars().take(300).collect::<String>())
+        format!("{} {}", self.status, truncated(text, MAX_MESSAGE))
     }
 }
 

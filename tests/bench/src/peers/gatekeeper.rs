@@ -2,17 +2,13 @@
 
 use std::{fs, path::Path, process::Command};
 
+use palisade_controlplane::free_port;
 use palisade_objects::pod;
 use palisade_tests::Cluster;
 use serde_json::{Value as Json, json};
 
 use super::cel_of_profile;
-use crate::{
-    Result,
-    arms::UID,
-    engine::{Engine, free_port},
-    measure,
-};
+use crate::{Result, arms::UID, engine::Engine, measure};
 
 /// Its namespace.
 const NAMESPACE: &str = "gatekeeper-system";

@@ -2,15 +2,12 @@
 
 use std::{path::Path, process::Command};
 
+use palisade_controlplane::free_port;
 use palisade_tests::Cluster;
 use serde_json::{Value as Json, json};
 
 use super::cel_of_profile;
-use crate::{
-    Result,
-    arms::UID,
-    engine::{Engine, free_port},
-};
+use crate::{Result, arms::UID, engine::Engine};
 
 /// Its namespace.
 const NAMESPACE: &str = "kyverno";

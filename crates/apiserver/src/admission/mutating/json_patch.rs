@@ -1,6 +1,7 @@
 //! JSON patches as the API server applies them (`gopkg.in/evanphx/json-patch.v4`), which is not quite RFC 6902: a
 //! replaced value need not exist, and negative indices count from the end.
 
+use palisade_cel::quote;
 use serde_json::{Map, Value as Json};
 
 /// An operation.
@@ -212,7 +213,7 @@ fn parse(key: &str) -> Result<i64, String> {
             std::num::IntErrorKind::PosOverflow | std::num::IntErrorKind::NegOverflow => "value out of range",
             _ => "invalid syntax",
         };
-        format!("strconv.Atoi: parsing {key:?}: {what}")
+        format!("strconv.Atoi: parsing {}: {what}", quote(key))
     })
 }
 

@@ -1,7 +1,7 @@
 //! Merging an `Object` into the object of a request, by the schema of its kind (structured-merge-diff `typed`, apiserver
 //! `pkg/admission/plugin/policy/mutating/patch/smd.go`).
 
-use palisade_cel::{Minor, schema::Schemas};
+use palisade_cel::{Minor, quote, schema::Schemas};
 use serde_json::Value as Json;
 
 use super::{
@@ -162,7 +162,7 @@ impl<'s> Walker<'s> {
             }
         }
         if key.is_empty() {
-            let names: Vec<_> = of.keys.iter().map(|name| format!("{name:?}")).collect();
+            let names: Vec<_> = of.keys.iter().map(|name| quote(name)).collect();
             return Err(format!(
                 "associative list with keys has an element that omits all key fields [{}] (and doesn't have default \
                  values for any key fields)",

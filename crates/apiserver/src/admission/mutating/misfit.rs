@@ -13,7 +13,7 @@ use palisade_cel::{
 
 use super::{
     schema::{Atom, Kind, ListType, MapType, Scalar, TypeRef, deduce},
-    value::MAX_SAFE,
+    value::{MAX_SAFE, unexpected_name},
 };
 
 /// The operations of JSON patches.
@@ -143,11 +143,7 @@ impl<'s> Walk<'s, '_> {
 
     fn object(&mut self, node: &Node, name: &str, fields: &[FieldInit], of: TypeRef<'s>, at: Place<'_>) {
         if name != at.name && !at.name.is_empty() {
-            let message = format!(
-                "unexpected type name {name:?}, expected {:?}, which matches field name path from root Object type",
-                at.name
-            );
-            return self.add(node.id, MisfitCause::Type, message);
+            return self.add(node.id, MisfitCause::Type, unexpected_name(name, at.name));
         }
         let Some(map) = self.map(node, of, at) else { return };
         for FieldInit { id, field, value, .. } in fields {
@@ -247,16 +243,7 @@ impl<'s> Walk<'s, '_> {
     fn operations(&mut self, node: &Node, of: TypeRef<'s>) {
         match &node.expr {
             Expr::Struct { name, fields } if &**name == JSON_PATCH => self.operation(fields, of),
-            Expr::Call { target, args, .. } => {
-                for part in target.as_deref().into_iter().chain(args) {
-                    self.operations(part, of);
-                }
-            }
-            Expr::List { elements, .. } => {
-                for element in elements {
-                    self.operations(element, of);
-                }
-            }
+            Expr::Call { .. } | Expr::List { .. } => node.children().for_each(|part| self.operations(part, of)),
             Expr::Comprehension(part) => {
                 for node in [&part.init, &part.step, &part.result] {
                     self.operations(node, of);

@@ -13,7 +13,7 @@ use std::{
     sync::Arc,
 };
 
-use palisade_cel::schema::Kind;
+use palisade_cel::{quote, schema::Kind};
 use serde_json::Value as Json;
 
 use super::{
@@ -342,7 +342,7 @@ fn no_verdict(policy: &Policy, error: MatchError) -> Stop {
 fn error(policy: &Policy, binding: Option<&Binding>, said: &str, reason: &str) -> Option<Denial> {
     let of = match binding {
         Some(binding) => format!("policy '{}' with binding '{}'", policy.name, binding.name),
-        None => format!("policy {:?}", policy.name),
+        None => format!("policy {}", quote(&policy.name)),
     };
     let message = format!("{of} denied request: {said}");
     policy.fails_closed().then(|| Denial {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use palisade_cel::{
-    Minor,
+    Minor, quote,
     value::{List, Map, OBJECT, Struct, Value},
 };
 use serde_json::Value as Json;
@@ -126,7 +126,7 @@ pub(super) fn native(of: &Struct<'_>) -> Result<Native, NoJson> {
     let mut fields = BTreeMap::new();
     for (name, value) in of.fields() {
         let value = field(value).map_err(|error| match error {
-            NoJson::Error(text) => NoJson::Error(format!("fail to convert field {name:?}: {text}")),
+            NoJson::Error(text) => NoJson::Error(format!("fail to convert field {}: {text}", quote(name))),
             other @ NoJson::NoVerdict(_) => other,
         })?;
         fields.insert(name.to_owned(), value);
@@ -281,12 +281,15 @@ pub(super) fn mismatches(of: &Struct<'_>) -> Vec<String> {
     found
 }
 
+/// The error of a type whose name does not fit its field.
+pub(super) fn unexpected_name(name: &str, expected: &str) -> String {
+    let (name, expected) = (quote(name), quote(expected));
+    format!("unexpected type name {name}, expected {expected}, which matches field name path from root Object type")
+}
+
 fn compare_names(of: &Struct<'_>, expected: &str, found: &mut Vec<String>) {
     if of.name() != expected {
-        found.push(format!(
-            "unexpected type name {:?}, expected {expected:?}, which matches field name path from root Object type",
-            of.name()
-        ));
+        found.push(unexpected_name(of.name(), expected));
     }
     for (field, value) in of.fields() {
         compare_inside(value, &format!("{expected}.{field}"), found);

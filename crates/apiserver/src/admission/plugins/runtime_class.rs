@@ -1,5 +1,6 @@
 //! `RuntimeClass`: pods get the overhead and the scheduling constraints of their class (`plugin/pkg/admission/runtimeclass`).
 
+use palisade_cel::quote;
 use serde_json::{Map, Value as Json, json};
 
 use super::{Attributes, Found, Remarks};
@@ -12,7 +13,7 @@ fn class<'a>(attributes: &Attributes<'a>, pod: &Json) -> Result<Option<&'a Json>
     let Some(name) = pod["spec"]["runtimeClassName"].as_str() else { return Ok(None) };
     match attributes.find("node.k8s.io", "RuntimeClass", "", name) {
         Found::Object(class) => Ok(Some(class)),
-        Found::Missing => Err(attributes.forbidden(format!("pod rejected: RuntimeClass {name:?} not found"))),
+        Found::Missing => Err(attributes.forbidden(format!("pod rejected: RuntimeClass {} not found", quote(name)))),
         Found::Unknown => {
             let depends = ", and else takes from it what policies see";
             Err(Attributes::unknown("RuntimeClass", "RuntimeClass", name, depends))

@@ -236,7 +236,7 @@ fn deprecation(checking: &mut Checking<'_>, version: &Json, field: &str) {
     if warning.is_empty() {
         add("must not be an empty string");
     }
-    if let Some((at, _)) = warning.char_indices().find(|(_, c)| !crate::validation::is_printed(*c)) {
+    if let Some((at, _)) = warning.char_indices().find(|(_, c)| !palisade_cel::is_printable(*c)) {
         add(&format!("must only contain printable UTF-8 characters; non-printable character found at index {at}"));
     }
 }

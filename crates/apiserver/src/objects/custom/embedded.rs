@@ -9,21 +9,21 @@ use super::{
 };
 use crate::validation::{Checking, ErrorType, FieldError, meta, names, text};
 
-/// Checks the types of `apiVersion` and `kind`, and decodes the metadata: what that does not have is dropped, with a
-/// warning. Returns the first error.
+/// Checks the types of `apiVersion` and `kind`, and decodes the metadata: fields that it does not
+/// have are dropped, and their paths added to `unknown`. Returns the first error.
 pub(super) fn coerce(
     table: &Table,
     value: &mut Value,
     schema: &Value,
     path: &str,
-    warnings: &mut Vec<String>,
+    unknown: &mut Vec<String>,
 ) -> Result<(), FieldError> {
     match value {
-        Value::Object(object) => coerce_object(table, object, schema, path, warnings),
+        Value::Object(object) => coerce_object(table, object, schema, path, unknown),
         Value::Array(list) => {
             let Some(of) = items(schema) else { return Ok(()) };
             let mut elements = list.iter_mut().enumerate();
-            elements.try_for_each(|(i, element)| coerce(table, element, of, &format!("{path}[{i}]"), warnings))
+            elements.try_for_each(|(i, element)| coerce(table, element, of, &format!("{path}[{i}]"), unknown))
         }
         _ => Ok(()),
     }
@@ -34,7 +34,7 @@ pub(super) fn coerce_object(
     object: &mut Map<String, Value>,
     schema: &Value,
     path: &str,
-    warnings: &mut Vec<String>,
+    unknown: &mut Vec<String>,
 ) -> Result<(), FieldError> {
     if is(schema, EMBEDDED) {
         for key in ["apiVersion", "kind"] {
@@ -47,7 +47,7 @@ pub(super) fn coerce_object(
             let mut decoder = Decoder::new(table);
             let decoded =
                 decoder.metadata_at(&at, metadata).map_err(|error| untyped(table.minor, at, metadata, &error))?;
-            warnings.append(&mut decoder.warnings);
+            unknown.append(&mut decoder.unknown);
             let mut encoded = encode::encode(table, "meta/v1.ObjectMeta", &decoded);
             encoded.retain(|_, value| !value.is_null());
             *metadata = Value::Object(encoded);
@@ -55,9 +55,9 @@ pub(super) fn coerce_object(
     }
     for (key, value) in object {
         if let Some(of) = property(schema, key) {
-            coerce(table, value, of, &child(path, key), warnings)?;
+            coerce(table, value, of, &child(path, key), unknown)?;
         } else if let Some(of) = additional(schema) {
-            coerce(table, value, of, &format!("{path}[{key}]"), warnings)?;
+            coerce(table, value, of, &format!("{path}[{key}]"), unknown)?;
         }
     }
     Ok(())

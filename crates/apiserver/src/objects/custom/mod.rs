@@ -23,7 +23,7 @@ pub use inspect::InspectedRule;
 use rules::Rules;
 
 use super::{
-    Refused, Resource, Sent, Subresource, Unserved, conclude,
+    Refused, Resource, Sent, Subresource, Unserved, cannot_be_handled, conclude,
     decode::Decoder,
     encode,
     resource::{Source, api_version},
@@ -120,31 +120,26 @@ impl Custom {
         value: &Value,
     ) -> Result<(Map<String, Value>, Vec<String>), Refused> {
         let mut object = value.as_object().cloned().ok_or_else(|| {
-            Refused::Decode(format!(
-                "{} in version {:?} cannot be handled as a {}: unstructured object has no kind",
-                resource.kind, resource.version, resource.kind
-            ))
+            Refused::Decode(cannot_be_handled(&resource.kind, &resource.version, "unstructured object has no kind"))
         })?;
         object.values_mut().for_each(prune::widen);
         let mut decoder = Decoder::new(table);
-        let metadata = decoder.metadata(object.get("metadata").unwrap_or(&Value::Null)).map_err(|error| {
-            let (kind, version) = (&resource.kind, &resource.version);
-            Refused::Decode(format!("{kind} in version {version:?} cannot be handled as a {kind}: {error}"))
-        })?;
-        let mut warnings = std::mem::take(&mut decoder.warnings);
+        let metadata = decoder
+            .metadata(object.get("metadata").unwrap_or(&Value::Null))
+            .map_err(|error| Refused::Decode(cannot_be_handled(&resource.kind, &resource.version, &error)))?;
+        let mut unknown = decoder.unknown;
         if let Some(schema) = self.schema(&resource.version) {
             if !self.preserves {
-                warnings.extend(prune::prune(&mut object, schema));
+                unknown.extend(prune::prune(&mut object, schema));
                 prune::drop_nulls(&mut object, schema);
             }
-            let mut unknown = Vec::new();
-            embedded::coerce_object(table, &mut object, schema, "", &mut unknown).map_err(|error| {
-                let (kind, version) = (&resource.kind, &resource.version);
+            let mut inner = Vec::new();
+            embedded::coerce_object(table, &mut object, schema, "", &mut inner).map_err(|error| {
                 let error = format!("{}: {}", error.field, error.body);
-                Refused::Decode(format!("{kind} in version {version:?} cannot be handled as a {kind}: {error}"))
+                Refused::Decode(cannot_be_handled(&resource.kind, &resource.version, &error))
             })?;
-            unknown.sort();
-            warnings.extend(unknown);
+            inner.sort();
+            unknown.extend(inner);
             prune::fill(&mut object, schema);
             // The metadata in defaults, which are valid (`PruneDefaults`).
             let _ = embedded::coerce_object(table, &mut object, schema, "", &mut Vec::new());
@@ -152,6 +147,8 @@ impl Custom {
         let mut metadata = encode::encode(table, "meta/v1.ObjectMeta", &metadata);
         metadata.retain(|_, value| !value.is_null());
         object.insert("metadata".to_owned(), Value::Object(metadata));
+        // `schemaCoercingDecoder` does not escape the path.
+        let warnings = unknown.iter().map(|path| format!("unknown field \"{path}\"")).collect();
         Ok((object, warnings))
     }
 

@@ -22,13 +22,13 @@ pub(super) fn widen(value: &mut Value) {
     }
 }
 
-/// Drops what the schema does not have; returns the warnings, sorted.
+/// Drops what the schema does not have; returns their paths, sorted.
 pub(super) fn prune(object: &mut Object, schema: &Value) -> Vec<String> {
     let mut unknown = Vec::new();
     // The root is a resource, whatever its schema says.
     prune_object(object, schema, true, is(schema, PRESERVES), "", &mut unknown);
     unknown.sort();
-    unknown.into_iter().map(|path| format!("unknown field \"{path}\"")).collect()
+    unknown
 }
 
 /// Whether there is anything in a value that its schema does not have.

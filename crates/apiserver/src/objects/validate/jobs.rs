@@ -12,7 +12,7 @@ use super::{
     selectors::{is_selector, mismatch, selects, wrong_selector},
     shown,
 };
-use crate::validation::{Checking, FieldError, names};
+use crate::validation::{Checking, FieldError, names, quote};
 
 /// A job (`ValidateJob`).
 pub(super) fn job(checking: &mut Checking<'_>, object: &Value) {
@@ -200,7 +200,7 @@ const ACTIONS: &[&str] = &["Count", "FailIndex", "FailJob", "Ignore"];
 /// A text that must be there and one of a list, whose error is worded as Go lists one value.
 fn told(checking: &mut Checking<'_>, node: &Node<'_>, supported: &[&str]) {
     if node.string().is_empty() {
-        let listed: Vec<_> = supported.iter().map(|one| format!("\"{one}\"")).collect();
+        let listed: Vec<_> = supported.iter().map(|one| quote(one)).collect();
         checking.required(&node.path, &format!("valid values: [{}]", listed.join(" ")));
     } else {
         checking.one_of(node, supported);
@@ -335,12 +335,12 @@ fn count_indexes(text: &str, completions: i64) -> Result<i64, String> {
         if parts.len() > 2 {
             return Err(format!(
                 "the fragment {} violates the requirement that an index interval can have at most two parts separated by '-'",
-                crate::validation::quote(range)
+                quote(range)
             ));
         }
         let mut ends = Vec::new();
         for part in parts {
-            let quoted = crate::validation::quote(part);
+            let quoted = quote(part);
             let index =
                 cron::integer(part).map_err(|_| format!("cannot convert string to integer for index: {quoted}"))?;
             if index >= completions {

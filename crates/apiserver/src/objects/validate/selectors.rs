@@ -1,6 +1,7 @@
 //! Selectors of labels, and whether they match.
 
 use palisade_cel::Minor;
+use palisade_objects::selector;
 use serde_json::Value;
 
 use super::{formats, node::Node, shown};
@@ -8,19 +9,7 @@ use crate::validation::{Checking, quote, shown as value_shown};
 
 /// Does the selector match the labels?
 pub(super) fn selects(selector: &Value, labels: &Value) -> bool {
-    let node = Node::new(selector, "");
-    let exact = node.entries("matchLabels").all(|(key, value)| labels.get(key) == Some(value.value));
-    exact
-        && node.list("matchExpressions").all(|requirement| {
-            let value = labels.get(requirement.text("key"));
-            let listed = value.is_some_and(|value| requirement.elements("values").contains(value));
-            match requirement.text("operator") {
-                "In" => listed,
-                "NotIn" => !listed,
-                "Exists" => value.is_some(),
-                _ => value.is_none(),
-            }
-        })
+    selector::read(selector).is_some_and(|selector| selector::matches(&selector, &selector::strings(labels)))
 }
 
 pub(super) fn is_empty(selector: &Node<'_>) -> bool {
@@ -89,26 +78,4 @@ fn go_selector(selector: &Node<'_>) -> String {
 fn joined(list: &[Value]) -> String {
     let texts: Vec<_> = list.iter().filter_map(Value::as_str).map(quote).collect();
     texts.join(", ")
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn selectors_match_labels() {
-        let labels = json!({"a": "b", "c": "d"});
-        for (selector, wanted) in [
-            (json!({}), true),
-            (json!({"matchLabels": {"a": "b"}}), true),
-            (json!({"matchLabels": {"a": "c"}}), false),
-            (json!({"matchExpressions": [{"key": "a", "operator": "In", "values": ["b", "x"]}]}), true),
-            (json!({"matchExpressions": [{"key": "x", "operator": "NotIn", "values": ["b"]}]}), true),
-            (json!({"matchExpressions": [{"key": "a", "operator": "DoesNotExist"}]}), false),
-        ] {
-            assert_eq!(selects(&selector, &labels), wanted, "{selector}");
-        }
-    }
 }

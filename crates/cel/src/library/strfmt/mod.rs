@@ -19,6 +19,7 @@ use crate::Minor;
 
 pub use base64::decode_base64;
 pub(crate) use base64::decode_url;
+pub use time::quote as quote_time;
 pub(crate) use time::{date, date_time, duration};
 
 /// Labels of letters, digits and symbols of any script, the last of letters only.

@@ -127,11 +127,11 @@ fn parse(text: &str, layout: &[(&str, &str)]) -> Result<Timestamp, String> {
     Timestamp::on((year, month, day), seconds, nanos).ok_or_else(|| format!("{about}: day out of range"))
 }
 
-fn quote(text: &str) -> String {
+/// A string as Go's package `time` quotes it in errors: unlike `strconv.Quote`, it escapes each byte that is not ASCII.
+pub fn quote(text: &str) -> String {
     quote_bytes(text.as_bytes())
 }
 
-/// As package `time` quotes, which is not how `strconv` does.
 fn quote_bytes(text: &[u8]) -> String {
     let mut quoted = String::from("\"");
     for &byte in text {

@@ -11,9 +11,13 @@ mod volumes;
 
 use palisade_api::{Settings, Values};
 use palisade_checks::{Text, defaults::CONTAINER_LISTS};
+use palisade_objects::text::truncated;
 use serde_json::Value as Json;
 
 use super::change::Change;
+
+/// The most of an invalid name in a message, in characters.
+const MAX_NAME: usize = 80;
 
 /// A pod that violates a check, with the requirements of the profile.
 pub struct Subject<'a> {
@@ -139,7 +143,7 @@ fn items(list: &Json) -> impl Iterator<Item = &Json> {
 /// A text of a pod in the notation of a profile. A pod must not supply a pattern or a reference to a parameter.
 fn text(found: &str) -> Result<String, String> {
     if found.contains('*') || found.len() > 256 || found.chars().any(char::is_control) {
-        return Err(format!("{:?} is not a valid name in a profile", found.chars().take(80).collect::<String>()));
+        return Err(format!("{:?} is not a valid name in a profile", truncated(found, MAX_NAME)));
     }
     Ok(found.replace('$', "$$"))
 }
