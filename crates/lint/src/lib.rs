@@ -6,7 +6,7 @@
 //! Each module uses only modules before it:
 //!
 //! 1. Rules and their levels: `rule`, `silence`, `extension`.
-//! 2. Tools: `tree`, `selector`, `cost`, `presence`.
+//! 2. Tools: `tree`, `loops`, `cost`, `presence`.
 //! 3. The linted objects: `item`, `policy`, `reads`, `guards`, `scenario`, `discovery`, `cluster`.
 //! 4. The findings: `finding`, `catalogue`.
 

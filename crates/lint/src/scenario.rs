@@ -260,7 +260,7 @@ impl Assuming {
 
     /// A read of the old object, as a read of the new one, where both objects are the same.
     fn moved(&self, node: &Node) -> Known {
-        let moved = renamed(node);
+        let moved = renamed(node.clone());
         self.known(&moved).unwrap_or(Known::Node(moved))
     }
 
@@ -384,20 +384,9 @@ fn is_none(node: &Node) -> bool {
 }
 
 /// A chain that begins with the new object instead of the old one.
-fn renamed(node: &Node) -> Node {
-    let expr = match &node.expr {
-        Expr::Ident(_) => Expr::Ident("object".into()),
-        Expr::Select { operand, field, test } => {
-            Expr::Select { operand: Box::new(renamed(operand)), field: Arc::clone(field), test: *test }
-        }
-        Expr::Call { function, target, args } => {
-            let mut args = args.clone();
-            if let Some(first) = args.first_mut() {
-                *first = renamed(first);
-            }
-            Expr::Call { function: Arc::clone(function), target: target.clone(), args }
-        }
-        other => other.clone(),
-    };
-    Node { id: node.id, expr }
+fn renamed(node: Node) -> Node {
+    match node.expr {
+        Expr::Ident(_) => Node { expr: Expr::Ident("object".into()), ..node },
+        _ => node.map_children(&mut renamed),
+    }
 }
