@@ -90,7 +90,7 @@ pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
 /// The resources of a rule that are no wildcards, as group, version and plural.
 fn named(rule: &ResourceRule) -> impl Iterator<Item = (&str, &str, &str)> {
     let is_plain = |name: &&String| !name.contains('*');
-    let resources = || rule.resources.iter().filter(move |name| is_plain(name) && !name.contains('/'));
+    let resources = move || rule.resources.iter().filter(move |name| is_plain(name) && !name.contains('/'));
     rule.groups.iter().filter(is_plain).flat_map(move |group| {
         resources().flat_map(move |resource| {
             let versions = rule.versions.iter().filter(is_plain);
