@@ -161,8 +161,8 @@ pub enum Command {
     Why(WhyArgs),
     /// Count denied, warned and audited requests by profile and check
     ///
-    /// Counts by profile, check, namespace and workload, from audit logs or from audit events that API servers send.
-    /// From the metrics of an API server, it counts by profile only.
+    /// Counts by profile, check, namespace and workload, from audit logs. From the metrics of an API server, it counts by
+    /// profile only.
     Audit(AuditArgs),
     /// Generate a readiness report: violations per namespace and fixes
     ///

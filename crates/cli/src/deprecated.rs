@@ -1,6 +1,9 @@
-//! Spellings of an earlier release, which work for one more release with a warning.
+//! Spellings of an earlier release, which work for one more release with a warning; and removed ones, with an error that
+//! names the replacement.
 
 use std::ffi::OsString;
+
+use crate::report::Problem;
 
 /// The present spelling of an option.
 #[derive(Clone, Copy)]
@@ -24,9 +27,23 @@ const RENAMED: [(&str, &[&str], Now); 8] = [
 /// The commands whose former options took several values.
 const SEVERAL: [&str; 2] = ["eval", "diff"];
 
+/// The removed options of commands, with the replacement.
+const REMOVED: [(&str, &str, &str); 1] = [(
+    "audit",
+    "--listen",
+    "pipe the events of a log file or of a log shipper to palisade audit -, or use palisade audit --metrics \
+     (docs/operate.md#audit-logs)",
+)];
+
 /// The arguments in the present spelling, and a warning for each former option.
-pub fn current(arguments: Vec<OsString>) -> (Vec<OsString>, Vec<String>) {
-    let Some(command) = command(&arguments) else { return (arguments, Vec::new()) };
+///
+/// # Errors
+/// An option was removed.
+pub fn current(arguments: Vec<OsString>) -> Result<(Vec<OsString>, Vec<String>), Problem> {
+    let Some(command) = command(&arguments) else { return Ok((arguments, Vec::new())) };
+    if let Some((option, instead)) = removed(&command, &arguments) {
+        return Err(Problem::new(format!("{option} of palisade {command} was removed")).help(instead));
+    }
     let (mut out, mut warnings) = (Vec::new(), Vec::new());
     let mut left = arguments.into_iter().peekable();
     while let Some(argument) = left.next() {
@@ -58,7 +75,16 @@ pub fn current(arguments: Vec<OsString>) -> (Vec<OsString>, Vec<String>) {
         }
     }
     out.extend(left);
-    (out, warnings)
+    Ok((out, warnings))
+}
+
+/// A removed option among the arguments, and its replacement.
+fn removed(command: &str, arguments: &[OsString]) -> Option<(&'static str, &'static str)> {
+    let options = arguments.iter().skip(1).take_while(|argument| *argument != "--");
+    let mut names = options.filter_map(|argument| argument.to_str()?.split('=').next());
+    names
+        .find_map(|name| REMOVED.iter().find(|(of, option, _)| *of == command && *option == name))
+        .map(|(_, option, instead)| (*option, *instead))
 }
 
 /// The name of the command: the first argument that is not an option.
@@ -93,6 +119,10 @@ fn renamed(command: &str, argument: &OsString) -> Option<(&'static str, Now, Opt
 mod tests {
     use super::*;
 
+    fn split(text: &str) -> Vec<OsString> {
+        std::iter::once("palisade").chain(text.split(' ')).map(OsString::from).collect()
+    }
+
     #[test]
     fn former_options_are_rewritten_with_a_warning() {
         for (former, present, count) in [
@@ -108,12 +138,19 @@ mod tests {
             ("lint -- -f", "lint -- -f", 0),
             ("eval -- -f", "eval -- -f", 0),
         ] {
-            let split = |text: &str| -> Vec<OsString> {
-                std::iter::once("palisade").chain(text.split(' ')).map(OsString::from).collect()
-            };
-            let (found, warnings) = current(split(former));
+            let (found, warnings) = current(split(former)).unwrap();
             assert_eq!(found, split(present), "{former}");
             assert_eq!(warnings.len(), count, "{former}: {warnings:?}");
         }
+    }
+
+    #[test]
+    fn removed_options_are_errors_that_name_the_replacement() {
+        for line in ["audit --listen 127.0.0.1:9443", "--color never audit --every 1m --listen=127.0.0.1:9443"] {
+            let error = current(split(line)).unwrap_err();
+            assert_eq!(error.to_string(), "--listen of palisade audit was removed");
+            assert!(error.advice().is_some_and(|help| help.contains("docs/operate.md#audit-logs")), "{error:?}");
+        }
+        assert!(current(split("audit -- --listen")).is_ok());
     }
 }

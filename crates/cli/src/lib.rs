@@ -86,6 +86,7 @@ use clap::FromArgMatches as _;
 
 use crate::{
     args::{Args, Command, MigrateCommand},
+    report::Failure,
     style::Color,
 };
 
@@ -107,7 +108,10 @@ pub fn definition() -> clap::Command {
 
 /// Runs a command line, whose first argument is the name of the program. Returns the exit code.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
-    let (args, warnings) = deprecated::current(args.into_iter().collect());
+    let (args, warnings) = match deprecated::current(args.into_iter().collect()) {
+        Ok(current) => current,
+        Err(removed) => return report::exit(Err(Failure::CouldNotRun(vec![removed]))),
+    };
     for warning in &warnings {
         report::note(warning);
     }

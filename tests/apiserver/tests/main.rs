@@ -175,6 +175,7 @@ fn main() -> ExitCode {
         api_servers::waiting_profiles_do_not_delay_others,
         api_servers::api_server_addresses_are_read_from_the_endpoint_slice,
         api_servers::every_api_server_is_probed_and_failing_ones_named,
+        audit::metrics_of_an_api_server_count_by_profile,
         refuted::an_edit_that_probes_refute_is_taken_back,
         gate::invalid_selector_changes_no_object_and_no_other_profile,
         gate::webhook_mutates_by_the_profile_in_force,
@@ -289,8 +290,6 @@ fn main() -> ExitCode {
         former::objects_of_the_last_release_are_taken_over,
         traces::a_reconcile_is_a_trace_with_its_requests,
     ];
-    // On a control plane of its own: the others look at who asked for what.
-    let webhooked = scenarios![audit::an_api_server_sends_its_audit_events_and_waits_for_nobody];
     let unprivileged = scenarios![
         privilege::service_accounts_lack_dangerous_permissions,
         confinement::only_dry_runs_are_admitted_in_the_probe_namespace,
@@ -352,7 +351,6 @@ fn main() -> ExitCode {
         ("1.35 beta", emulated("1.35").apiserver_flags(acting), beta),
         ("1.36 confined", ControlPlane::builder(), unprivileged),
         ("1.36 audited", ControlPlane::builder().audit(true), audited),
-        ("1.36 with an audit webhook", ControlPlane::builder().audit(true), webhooked),
         ("1.33 confined", emulated("1.33"), confined),
         ("1.36 with policies of its own", own_policies, own),
         ("1.36 with a profile of its own", with_own_profile, own_profile),
