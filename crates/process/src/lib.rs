@@ -1,9 +1,9 @@
-//! The parts that all processes share: logs, traces, signals, HTTP servers that no client can block, TLS, a health server,
+//! The parts that all processes share: logs, signals, HTTP servers that no client can block, TLS, a health server,
 //! supervised tasks, delays of retries, lists that fit into memory, work that must not end the process.
 //!
 //! Each module uses only modules before it:
 //!
-//! 1. `log`, `traces`, `metrics`, `retry`, `stack`, `lists`, `supervisor`, `server`, `tls`, `health`.
+//! 1. `log`, `metrics`, `retry`, `stack`, `lists`, `supervisor`, `server`, `tls`, `health`.
 
 #![allow(
     clippy::disallowed_methods,
@@ -20,7 +20,6 @@ mod server;
 mod stack;
 mod supervisor;
 pub mod tls;
-mod traces;
 
 pub use health::{Health, serve_health};
 pub use log::LogOptions;
@@ -29,24 +28,30 @@ pub use retry::{delay, watch_backoff};
 pub use server::{BodyError, GRACE, HttpMetrics, HttpServer, Limits, Share};
 pub use stack::{NoResult, STACK, on_large_stack};
 pub use supervisor::{Supervisor, TaskFailure};
-pub use traces::TraceOptions;
 
 use std::{error::Error, io, process::ExitCode, time::Duration};
 
 use kube::{Client, Config};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
+use tracing_subscriber::{Layer, Registry};
 
-use crate::traces::Traces;
+/// A receiver of spans.
+pub struct Spans {
+    /// Gets the spans and events of `tracing`.
+    pub layer: Box<dyn Layer<Registry> + Send + Sync>,
+    /// Sends the last spans, when the process stops.
+    pub end: Box<dyn FnOnce()>,
+}
 
 /// Runs `work` with a client of the cluster that the environment names, until it returns; SIGTERM and SIGINT cancel its
-/// token. `name` is that of the binary.
+/// token. `name` is that of the binary. `spans` is called in the runtime.
 ///
 /// The exit code is 0, 1 if `work` failed, or 2 if the flags are wrong.
 pub fn main<E>(
     name: &'static str,
     log: &LogOptions,
-    traces: &TraceOptions,
+    spans: impl FnOnce() -> Result<Option<Spans>, String>,
     work: impl AsyncFnOnce(Client, CancellationToken) -> Result<(), E>,
 ) -> ExitCode
 where
@@ -62,14 +67,15 @@ where
         }
     };
     let entered = runtime.enter();
-    let traces = match traces.start(name) {
-        Ok(traces) => traces,
+    let spans = match spans() {
+        Ok(spans) => spans,
         Err(error) => {
             eprintln!("{name}: cannot send traces: {error}");
             return ExitCode::from(2);
         }
     };
-    let levels = match log.start(traces.as_ref().map(Traces::layer)) {
+    let (layer, end) = spans.map(|spans| (spans.layer, spans.end)).unzip();
+    let levels = match log.start(layer) {
         Ok(levels) => levels,
         Err(error) => {
             eprintln!("{name}: --log-level {}: {error}", log.level());
@@ -90,7 +96,9 @@ where
             ExitCode::FAILURE
         }
     };
-    traces.iter().for_each(Traces::end);
+    if let Some(end) = end {
+        end();
+    }
     code
 }
 
