@@ -27,22 +27,30 @@ const RENAMED: [(&str, &[&str], Now); 8] = [
 /// The commands whose former options took several values.
 const SEVERAL: [&str; 2] = ["eval", "diff"];
 
-/// The removed options of commands, with the replacement.
-const REMOVED: [(&str, &str, &str); 1] = [(
-    "audit",
-    "--listen",
-    "pipe the events of a log file or of a log shipper to palisade audit -, or use palisade audit --metrics \
-     (docs/operate.md#audit-logs)",
-)];
+/// The removed commands and options, with the replacement. Without an option, the command was removed.
+const REMOVED: [(&str, Option<&str>, &str); 2] = [
+    (
+        "audit",
+        Some("--listen"),
+        "pipe the events of a log file or of a log shipper to palisade audit -, or use palisade audit --metrics \
+         (docs/operate.md#audit-logs)",
+    ),
+    (
+        "guard",
+        None,
+        "set guardSources: false in the profile; if no controller is running, also kubectl delete \
+         validatingadmissionpolicybinding palisade-PROFILE-guard (docs/profiles.md#disable-the-guard)",
+    ),
+];
 
 /// The arguments in the present spelling, and a warning for each former option.
 ///
 /// # Errors
-/// An option was removed.
+/// The command or an option was removed.
 pub fn current(arguments: Vec<OsString>) -> Result<(Vec<OsString>, Vec<String>), Problem> {
     let Some(command) = command(&arguments) else { return Ok((arguments, Vec::new())) };
-    if let Some((option, instead)) = removed(&command, &arguments) {
-        return Err(Problem::new(format!("{option} of palisade {command} was removed")).help(instead));
+    if let Some(removed) = removed(&command, &arguments) {
+        return Err(removed);
     }
     let (mut out, mut warnings) = (Vec::new(), Vec::new());
     let mut left = arguments.into_iter().peekable();
@@ -78,13 +86,19 @@ pub fn current(arguments: Vec<OsString>) -> Result<(Vec<OsString>, Vec<String>),
     Ok((out, warnings))
 }
 
-/// A removed option among the arguments, and its replacement.
-fn removed(command: &str, arguments: &[OsString]) -> Option<(&'static str, &'static str)> {
-    let options = arguments.iter().skip(1).take_while(|argument| *argument != "--");
-    let mut names = options.filter_map(|argument| argument.to_str()?.split('=').next());
-    names
-        .find_map(|name| REMOVED.iter().find(|(of, option, _)| *of == command && *option == name))
-        .map(|(_, option, instead)| (*option, *instead))
+/// The error if the command or one of its options was removed.
+fn removed(command: &str, arguments: &[OsString]) -> Option<Problem> {
+    let is_given = |option: &str| {
+        let options = arguments.iter().skip(1).take_while(|argument| *argument != "--");
+        options.filter_map(|argument| argument.to_str()?.split('=').next()).any(|name| name == option)
+    };
+    let mut of_command = REMOVED.iter().filter(|(of, ..)| *of == command);
+    let (_, option, instead) = of_command.find(|(_, option, _)| option.is_none_or(is_given))?;
+    let text = match option {
+        Some(option) => format!("{option} of palisade {command} was removed"),
+        None => format!("palisade {command} was removed"),
+    };
+    Some(Problem::new(text).help(*instead))
 }
 
 /// The name of the command: the first argument that is not an option.
@@ -145,11 +159,18 @@ mod tests {
     }
 
     #[test]
-    fn removed_options_are_errors_that_name_the_replacement() {
-        for line in ["audit --listen 127.0.0.1:9443", "--color never audit --every 1m --listen=127.0.0.1:9443"] {
+    fn removed_commands_and_options_are_errors_that_name_the_replacement() {
+        let (listen, audit) = ("--listen of palisade audit was removed", "docs/operate.md#audit-logs");
+        let (guard, disable) = ("palisade guard was removed", "docs/profiles.md#disable-the-guard");
+        for (line, message, page) in [
+            ("audit --listen 127.0.0.1:9443", listen, audit),
+            ("--color never audit --every 1m --listen=127.0.0.1:9443", listen, audit),
+            ("guard off tools", guard, disable),
+            ("--color=never guard", guard, disable),
+        ] {
             let error = current(split(line)).unwrap_err();
-            assert_eq!(error.to_string(), "--listen of palisade audit was removed");
-            assert!(error.advice().is_some_and(|help| help.contains("docs/operate.md#audit-logs")), "{error:?}");
+            assert_eq!(error.to_string(), message);
+            assert!(error.advice().is_some_and(|help| help.contains(page)), "{error:?}");
         }
         assert!(current(split("audit -- --listen")).is_ok());
     }

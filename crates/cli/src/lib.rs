@@ -12,7 +12,7 @@
 //! 4. The effects of a change of profiles: `effects`, `impact`, `whatif`; and the smallest change of profiles that
 //!    admits the existing objects: `proposal`.
 //! 5. Commands, none of which uses another: `render`, `explain`, `check`, `eval`, `test`, `new`, `lint`, `migrate`, `history`,
-//!    `compare` (`palisade diff`), `replay`, `dump`, `rollback`, `rollout`, `exception`, `guard`, `status`, `audit`,
+//!    `compare` (`palisade diff`), `replay`, `dump`, `rollback`, `rollout`, `exception`, `status`, `audit`,
 //!    `readiness` (`palisade report`), `suggest`.
 //! 6. A command that uses another, to explain a pod: `why`.
 //! 7. The command line, its former spellings, its manual, and a test of documents that mention it: `args`, `deprecated`,
@@ -39,7 +39,6 @@ mod explain;
 mod files;
 mod findings;
 mod ground;
-mod guard;
 mod history;
 mod impact;
 mod input;
@@ -147,7 +146,6 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Rollback(args) => rollback::run(&args),
         Command::Rollout(command) => rollout::run(&command),
         Command::Exception(command) => exception::run(&command),
-        Command::Guard(command) => guard::run(&command),
         Command::Status(args) => status::run(&args),
         Command::Why(args) => why::run(&args),
         Command::Report(args) => readiness::run(&args),
