@@ -11,6 +11,8 @@ enum Now {
     /// Its values are arguments without an option.
     Positional,
     Option(&'static str),
+    /// It has no value.
+    Flag(&'static str),
 }
 
 /// The former options of commands.
@@ -24,6 +26,8 @@ const RENAMED: [(&str, &[&str], Now); 8] = [
     ("report", &["-f", "--file"], Now::Positional),
     ("suggest", &["-f", "--file"], Now::Positional),
 ];
+/// The former flags of all commands.
+const FLAGS: [(&str, &str); 1] = [("--allow-unjudged", "--allow-unevaluated")];
 /// The commands whose former options took several values.
 const SEVERAL: [&str; 2] = ["eval", "diff"];
 
@@ -65,9 +69,13 @@ pub fn current(arguments: Vec<OsString>) -> Result<(Vec<OsString>, Vec<String>),
         };
         let advice = match now {
             Now::Positional => "write the files without an option".to_owned(),
-            Now::Option(new) => format!("use {new}"),
+            Now::Option(new) | Now::Flag(new) => format!("use {new}"),
         };
         warnings.push(format!("warning: {old} of palisade {command} is deprecated: {advice}"));
+        if let Now::Flag(new) = now {
+            out.push(new.into());
+            continue;
+        }
         let mut values: Vec<OsString> = value.map(OsString::from).into_iter().collect();
         while values.is_empty() || SEVERAL.contains(&command.as_str()) {
             match left.next_if(|next| next == "-" || !next.to_string_lossy().starts_with('-')) {
@@ -117,6 +125,9 @@ fn command(arguments: &[OsString]) -> Option<String> {
 /// A former option, its present spelling, and the value that is in the same argument.
 fn renamed(command: &str, argument: &OsString) -> Option<(&'static str, Now, Option<String>)> {
     let text = argument.to_str()?;
+    if let Some((name, new)) = FLAGS.iter().find(|(name, _)| *name == text) {
+        return Some((*name, Now::Flag(*new), None));
+    }
     let of_command = RENAMED.iter().filter(|(of, ..)| *of == command);
     of_command.flat_map(|(_, names, now)| names.iter().map(|name| (*name, *now))).find_map(|(name, now)| {
         let rest = text.strip_prefix(name)?;
@@ -148,6 +159,8 @@ mod tests {
             ("replay -f p log", "replay --profile p log", 1),
             ("report -f a -f b -o json", "report a b -o json", 2),
             ("suggest -f - --profile p", "suggest - --profile p", 1),
+            ("lint --allow-unjudged a", "lint --allow-unevaluated a", 1),
+            ("report -f a --allow-unjudged", "report a --allow-unevaluated", 2),
             ("eval a --policies b -n c", "eval a --policies b -n c", 0),
             ("lint -- -f", "lint -- -f", 0),
             ("eval -- -f", "eval -- -f", 0),

@@ -11,7 +11,7 @@ use clap::ValueEnum;
 use self::summary::{Filter, Summary};
 use crate::{
     cluster::{ClusterArgs, could_not_run},
-    input::UnjudgedArgs,
+    input::UnevaluatedArgs,
     log,
     options::{INPUT, OUTPUT},
     output,
@@ -46,7 +46,7 @@ pub struct AuditArgs {
     #[command(flatten)]
     pub cluster: ClusterArgs,
     #[command(flatten)]
-    pub unjudged: UnjudgedArgs,
+    pub unevaluated: UnevaluatedArgs,
     #[command(flatten)]
     pub filter: Filter,
     /// Number of namespaces and workloads to list.
@@ -80,5 +80,5 @@ pub fn run(args: &AuditArgs) -> Result<(), Failure> {
         AuditFormat::Table => summary.table(args.top),
         AuditFormat::Json => format!("{:#}\n", summary.json(args.top)),
     })?;
-    args.unjudged.settle(problems)
+    args.unevaluated.settle(problems)
 }

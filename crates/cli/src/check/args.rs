@@ -6,7 +6,7 @@ use palisade_cel::Minor;
 use crate::{
     cluster::ClusterArgs,
     findings::Output,
-    input::UnjudgedArgs,
+    input::UnevaluatedArgs,
     options::{INPUT, OUTPUT, kube_version_help},
 };
 
@@ -70,7 +70,7 @@ pub struct CheckArgs {
     #[arg(long, value_name = "SEVERITY", help_heading = OUTPUT)]
     pub fail_on: Option<FailOn>,
     #[command(flatten)]
-    pub unjudged: UnjudgedArgs,
+    pub unevaluated: UnevaluatedArgs,
     #[command(flatten)]
     pub cluster: ClusterArgs,
 }
