@@ -6,16 +6,16 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::{
     audit::AuditArgs, check::CheckArgs, compare::DiffArgs, dump::DumpArgs, eval::EvalArgs, exception::ExceptionCommand,
-    guard::GuardCommand, history::HistoryArgs, lint::LintArgs, migrate::PspArgs, new::NewCommand,
-    readiness::ReportArgs, render::RenderArgs, replay::ReplayArgs, rollback::RollbackArgs, rollout::RolloutCommand,
-    status::StatusArgs, style::Color, suggest::SuggestArgs, test::TestArgs, why::WhyArgs,
+    history::HistoryArgs, lint::LintArgs, migrate::PspArgs, new::NewCommand, readiness::ReportArgs, render::RenderArgs,
+    replay::ReplayArgs, rollback::RollbackArgs, rollout::RolloutCommand, status::StatusArgs, style::Color,
+    suggest::SuggestArgs, test::TestArgs, why::WhyArgs,
 };
 
 /// The commands by task, as the help of `palisade` lists them.
 const GROUPS: [(&str, &[&str]); 6] = [
     ("Write and check", &["check", "render"]),
     ("Roll out", &["diff", "replay", "report", "suggest", "rollout"]),
-    ("Operate", &["status", "why", "audit", "exception", "history", "rollback", "dump", "guard"]),
+    ("Operate", &["status", "why", "audit", "exception", "history", "rollback", "dump"]),
     ("Policies of any kind", &["new", "test", "lint", "eval"]),
     ("Migrate", &["migrate"]),
     ("Other", &["completions", "man"]),
@@ -156,8 +156,8 @@ pub enum Command {
     Why(WhyArgs),
     /// Count denied, warned and audited requests by profile and check
     ///
-    /// Counts by profile, check, namespace and workload, from audit logs or from audit events that API servers send.
-    /// From the metrics of an API server, it counts by profile only.
+    /// Counts by profile, check, namespace and workload, from audit logs. From the metrics of an API server, it counts by
+    /// profile only.
     Audit(AuditArgs),
     /// Generate a readiness report: violations per namespace and fixes
     ///
@@ -172,9 +172,6 @@ pub enum Command {
     /// the objects were evaluated again with the changed profile. Changes that admit the most workloads come first. It
     /// never proposes to turn a check off, or to allow a path that is known to belong to the node.
     Suggest(SuggestArgs),
-    /// Print commands that remove the parameter guard of a profile
-    #[command(subcommand)]
-    Guard(GuardCommand),
     /// Print a completion script for a shell
     Completions {
         /// The shell.
@@ -257,7 +254,7 @@ mod tests {
         } else {
             assert_eq!(rows, expected, "UPDATE_GOLDEN=1 writes it");
         }
-        for word in ["completions", "man", "guard"] {
+        for word in ["completions", "man"] {
             assert!(!expected.contains(&format!("`palisade {word}")) && head.contains(&format!("`palisade {word}`")));
         }
     }

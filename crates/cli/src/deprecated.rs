@@ -1,6 +1,9 @@
-//! Spellings of an earlier release, which work for one more release with a warning.
+//! Spellings of an earlier release, which work for one more release with a warning; and removed ones, with an error that
+//! names the replacement.
 
 use std::ffi::OsString;
+
+use crate::report::Problem;
 
 /// The present spelling of an option.
 #[derive(Clone, Copy)]
@@ -8,6 +11,8 @@ enum Now {
     /// Its values are arguments without an option.
     Positional,
     Option(&'static str),
+    /// It has no value.
+    Flag(&'static str),
 }
 
 /// The former options of commands.
@@ -22,14 +27,38 @@ const RENAMED: [(&str, &[&str], Now); 9] = [
     ("report", &["-f", "--file"], Now::Positional),
     ("suggest", &["-f", "--file"], Now::Positional),
 ];
+/// The former flags of all commands.
+const FLAGS: [(&str, &str); 1] = [("--allow-unjudged", "--allow-unevaluated")];
 /// The commands whose former options took several values.
 const SEVERAL: [&str; 2] = ["eval", "diff"];
 /// The former commands, and their present spelling.
 const MOVED: [(&str, &[&str]); 1] = [("explain", &["check", "--explain"])];
 
+/// The removed commands and options, with the replacement. Without an option, the command was removed.
+const REMOVED: [(&str, Option<&str>, &str); 2] = [
+    (
+        "audit",
+        Some("--listen"),
+        "pipe the events of a log file or of a log shipper to palisade audit -, or use palisade audit --metrics \
+         (docs/operate.md#audit-logs)",
+    ),
+    (
+        "guard",
+        None,
+        "set guardSources: false in the profile; if no controller is running, also kubectl delete \
+         validatingadmissionpolicybinding palisade-PROFILE-guard (docs/profiles.md#disable-the-guard)",
+    ),
+];
+
 /// The arguments in the present spelling, and a warning for each former option.
-pub fn current(arguments: Vec<OsString>) -> (Vec<OsString>, Vec<String>) {
-    let Some((index, command)) = command(&arguments) else { return (arguments, Vec::new()) };
+///
+/// # Errors
+/// The command or an option was removed.
+pub fn current(arguments: Vec<OsString>) -> Result<(Vec<OsString>, Vec<String>), Problem> {
+    let Some((index, command)) = command(&arguments) else { return Ok((arguments, Vec::new())) };
+    if let Some(removed) = removed(&command, &arguments) {
+        return Err(removed);
+    }
     let (mut out, mut warnings) = (Vec::new(), Vec::new());
     let mut left = arguments.into_iter().peekable();
     if let Some((_, now)) = MOVED.iter().find(|(former, _)| *former == command) {
@@ -49,9 +78,13 @@ pub fn current(arguments: Vec<OsString>) -> (Vec<OsString>, Vec<String>) {
         };
         let advice = match now {
             Now::Positional => "write the files without an option".to_owned(),
-            Now::Option(new) => format!("use {new}"),
+            Now::Option(new) | Now::Flag(new) => format!("use {new}"),
         };
         warnings.push(format!("warning: {old} of palisade {command} is deprecated: {advice}"));
+        if let Now::Flag(new) = now {
+            out.push(new.into());
+            continue;
+        }
         let mut values: Vec<OsString> = value.map(OsString::from).into_iter().collect();
         while values.is_empty() || SEVERAL.contains(&command.as_str()) {
             match left.next_if(|next| next == "-" || !next.to_string_lossy().starts_with('-')) {
@@ -67,7 +100,22 @@ pub fn current(arguments: Vec<OsString>) -> (Vec<OsString>, Vec<String>) {
         }
     }
     out.extend(left);
-    (out, warnings)
+    Ok((out, warnings))
+}
+
+/// The error if the command or one of its options was removed.
+fn removed(command: &str, arguments: &[OsString]) -> Option<Problem> {
+    let is_given = |option: &str| {
+        let options = arguments.iter().skip(1).take_while(|argument| *argument != "--");
+        options.filter_map(|argument| argument.to_str()?.split('=').next()).any(|name| name == option)
+    };
+    let mut of_command = REMOVED.iter().filter(|(of, ..)| *of == command);
+    let (_, option, instead) = of_command.find(|(_, option, _)| option.is_none_or(is_given))?;
+    let text = match option {
+        Some(option) => format!("{option} of palisade {command} was removed"),
+        None => format!("palisade {command} was removed"),
+    };
+    Some(Problem::new(text).help(*instead))
 }
 
 /// The command, the first argument that is not an option, and its index.
@@ -86,6 +134,9 @@ fn command(arguments: &[OsString]) -> Option<(usize, String)> {
 /// A former option, its present spelling, and the value that is in the same argument.
 fn renamed(command: &str, argument: &OsString) -> Option<(&'static str, Now, Option<String>)> {
     let text = argument.to_str()?;
+    if let Some((name, new)) = FLAGS.iter().find(|(name, _)| *name == text) {
+        return Some((*name, Now::Flag(*new), None));
+    }
     let of_command = RENAMED.iter().filter(|(of, ..)| *of == command);
     of_command.flat_map(|(_, names, now)| names.iter().map(|name| (*name, *now))).find_map(|(name, now)| {
         let rest = text.strip_prefix(name)?;
@@ -102,6 +153,10 @@ fn renamed(command: &str, argument: &OsString) -> Option<(&'static str, Now, Opt
 mod tests {
     use super::*;
 
+    fn split(text: &str) -> Vec<OsString> {
+        std::iter::once("palisade").chain(text.split(' ')).map(OsString::from).collect()
+    }
+
     #[test]
     fn former_options_are_rewritten_with_a_warning() {
         for (former, present, count) in [
@@ -116,16 +171,32 @@ mod tests {
             ("replay -f p log", "replay --profile p log", 1),
             ("report -f a -f b -o json", "report a b -o json", 2),
             ("suggest -f - --profile p", "suggest - --profile p", 1),
+            ("lint --allow-unjudged a", "lint --allow-unevaluated a", 1),
+            ("report -f a --allow-unjudged", "report a --allow-unevaluated", 2),
             ("eval a --policies b -n c", "eval a --policies b -n c", 0),
             ("lint -- -f", "lint -- -f", 0),
             ("eval -- -f", "eval -- -f", 0),
         ] {
-            let split = |text: &str| -> Vec<OsString> {
-                std::iter::once("palisade").chain(text.split(' ')).map(OsString::from).collect()
-            };
-            let (found, warnings) = current(split(former));
+            let (found, warnings) = current(split(former)).unwrap();
             assert_eq!(found, split(present), "{former}");
             assert_eq!(warnings.len(), count, "{former}: {warnings:?}");
         }
+    }
+
+    #[test]
+    fn removed_commands_and_options_are_errors_that_name_the_replacement() {
+        let (listen, audit) = ("--listen of palisade audit was removed", "docs/operate.md#audit-logs");
+        let (guard, disable) = ("palisade guard was removed", "docs/profiles.md#disable-the-guard");
+        for (line, message, page) in [
+            ("audit --listen 127.0.0.1:9443", listen, audit),
+            ("--color never audit --every 1m --listen=127.0.0.1:9443", listen, audit),
+            ("guard off tools", guard, disable),
+            ("--color=never guard", guard, disable),
+        ] {
+            let error = current(split(line)).unwrap_err();
+            assert_eq!(error.to_string(), message);
+            assert!(error.advice().is_some_and(|help| help.contains(page)), "{error:?}");
+        }
+        assert!(current(split("audit -- --listen")).is_ok());
     }
 }

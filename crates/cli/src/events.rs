@@ -108,17 +108,6 @@ pub enum Action {
     Audited,
 }
 
-impl Action {
-    /// The value of a metric label.
-    pub fn label(self) -> &'static str {
-        match self {
-            Self::Denied => "denied",
-            Self::Warned => "warned",
-            Self::Audited => "audited",
-        }
-    }
-}
-
 /// The answer of one profile to one request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {

@@ -9,7 +9,7 @@ use crate::{
     cluster::ClusterArgs,
     dumped::Dump,
     files,
-    input::{self, Found, Object, UnjudgedArgs},
+    input::{self, Found, Object, UnevaluatedArgs},
     judge, live,
     namespaces::{self, Tenant},
     options::{INPUT, kube_version_help},
@@ -38,7 +38,7 @@ pub struct GroundArgs {
     )]
     pub kube_version: Option<Minor>,
     #[command(flatten)]
-    pub unjudged: UnjudgedArgs,
+    pub unevaluated: UnevaluatedArgs,
     #[command(flatten)]
     pub cluster: ClusterArgs,
 }

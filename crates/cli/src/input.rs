@@ -59,14 +59,14 @@ pub fn of_helm(source: &Source, problem: Problem) -> Problem {
 
 /// The argument about objects without a verdict.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
-pub struct UnjudgedArgs {
+pub struct UnevaluatedArgs {
     /// Accept input that cannot be evaluated: documents that are not Kubernetes objects, and empty input. A note has
     /// their number.
     #[arg(long)]
-    pub allow_unjudged: bool,
+    pub allow_unevaluated: bool,
 }
 
-impl UnjudgedArgs {
+impl UnevaluatedArgs {
     /// Reports what could not be evaluated, after the results: a failure, unless it is accepted.
     ///
     /// # Errors
@@ -74,7 +74,7 @@ impl UnjudgedArgs {
     pub fn settle(self, problems: Vec<Problem>) -> Result<(), Failure> {
         match problems.first() {
             None => Ok(()),
-            Some(first) if self.allow_unjudged => {
+            Some(first) if self.allow_unevaluated => {
                 report::note(&format!("note: not evaluated: {}, the first: {first}", problems.len()));
                 Ok(())
             }

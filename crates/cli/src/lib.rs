@@ -13,7 +13,7 @@
 //! 4. The effects of a change of profiles: `effects`, `impact`, `whatif`; and the smallest change of profiles that
 //!    admits the existing objects: `proposal`.
 //! 5. Commands, none of which uses another: `render`, `check`, `eval`, `test`, `new`, `lint`, `migrate`, `history`,
-//!    `compare` (`palisade diff`), `replay`, `dump`, `rollback`, `rollout`, `exception`, `guard`, `status`, `audit`,
+//!    `compare` (`palisade diff`), `replay`, `dump`, `rollback`, `rollout`, `exception`, `status`, `audit`,
 //!    `readiness` (`palisade report`), `suggest`, `why`.
 //! 6. The command line, its former spellings, its manual, and a test of documents that mention it: `args`, `deprecated`,
 //!    `manual`, `written`, and a test of the options: `vocabulary`.
@@ -39,7 +39,6 @@ mod explained;
 mod files;
 mod findings;
 mod ground;
-mod guard;
 mod history;
 mod impact;
 mod input;
@@ -89,6 +88,7 @@ use clap::FromArgMatches as _;
 
 use crate::{
     args::{Args, Command, MigrateCommand},
+    report::Failure,
     style::Color,
 };
 
@@ -110,7 +110,10 @@ pub fn definition() -> clap::Command {
 
 /// Runs a command line, whose first argument is the name of the program. Returns the exit code.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
-    let (args, warnings) = deprecated::current(args.into_iter().collect());
+    let (args, warnings) = match deprecated::current(args.into_iter().collect()) {
+        Ok(current) => current,
+        Err(removed) => return report::exit(Err(Failure::CouldNotRun(vec![removed]))),
+    };
     for warning in &warnings {
         report::note(warning);
     }
@@ -145,7 +148,6 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Rollback(args) => rollback::run(&args),
         Command::Rollout(command) => rollout::run(&command),
         Command::Exception(command) => exception::run(&command),
-        Command::Guard(command) => guard::run(&command),
         Command::Status(args) => status::run(&args),
         Command::Why(args) => why::run(&args),
         Command::Report(args) => readiness::run(&args),

@@ -142,7 +142,7 @@ pub fn run(args: &ReplayArgs) -> Result<(), Failure> {
             "no request could be evaluated: the log has no request for pods or workloads with its object",
         ));
     }
-    args.ground.unjudged.settle(problems)?;
+    args.ground.unevaluated.settle(problems)?;
     if effects.denies() { Err(Failure::Wrong(Vec::new())) } else { Ok(()) }
 }
 

@@ -96,7 +96,7 @@ fn objects_are_arguments_without_an_option() {
 fn input_is_read_from_files_from_a_cluster_or_from_a_dump() {
     let commands: BTreeMap<_, _> = commands().into_iter().collect();
     for path in EVALUATE {
-        for long in ["live", "dump", "namespaces", "kube-version", "allow-unjudged"] {
+        for long in ["live", "dump", "namespaces", "kube-version", "allow-unevaluated"] {
             assert!(option(&commands[path], long).is_some(), "{path} --{long}");
         }
     }

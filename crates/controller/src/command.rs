@@ -4,9 +4,11 @@ use std::{ffi::OsString, process::ExitCode, time::Duration};
 
 use clap::{CommandFactory as _, Parser, Subcommand, error::ErrorKind};
 use kube::Client;
-use palisade_process::{LogOptions, TraceOptions};
+use palisade_process::LogOptions;
 use tokio_util::sync::CancellationToken;
 
+#[cfg(feature = "traces")]
+use crate::traces::TraceOptions;
 use crate::{
     cleanup::{self, CleanupError},
     options::{Options, time},
@@ -14,9 +16,12 @@ use crate::{
     verify::{self, VerifyError},
 };
 
+/// The name of the binary.
+const NAME: &str = "palisade-controller";
+
 /// Enforce ToolSecurityProfiles through admission policies of the API server
 #[derive(Debug, Parser)]
-#[command(name = "palisade-controller", version)]
+#[command(name = NAME, version)]
 struct Args {
     #[command(subcommand)]
     task: Option<Task>,
@@ -24,6 +29,7 @@ struct Args {
     options: Options,
     #[command(flatten)]
     log: LogOptions,
+    #[cfg(feature = "traces")]
     #[command(flatten)]
     traces: TraceOptions,
 }
@@ -60,12 +66,22 @@ enum Error {
 
 /// Runs the program with arguments; the first one is the name of the program.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let Args { task, options, log, traces } = Args::parse_from(arguments);
+    let Args {
+        task,
+        options,
+        log,
+        #[cfg(feature = "traces")]
+        traces,
+    } = Args::parse_from(arguments);
     if let Err(mistake) = options.election() {
         Args::command().error(ErrorKind::ValueValidation, mistake).exit();
     }
     let work = async |client, stop| work(client, task, options, stop).await;
-    palisade_process::main("palisade-controller", &log, &traces, work)
+    #[cfg(feature = "traces")]
+    let spans = || traces.start(NAME);
+    #[cfg(not(feature = "traces"))]
+    let spans = || Ok(None);
+    palisade_process::main(NAME, &log, spans, work)
 }
 
 async fn work(client: Client, task: Option<Task>, options: Options, stop: CancellationToken) -> Result<(), Error> {

@@ -29,7 +29,8 @@
 //!
 //! Each module uses only modules before it:
 //!
-//! 1. Tools: `call`, `text`, `table`, `packed`, `queue`, `lease`, `options`, `status`, `metrics`, `fence`, `leader`, `events`.
+//! 1. Tools: `call`, `text`, `table`, `packed`, `queue`, `lease`, `options`, `status`, `metrics`, `fence`, `leader`, `events`,
+//!    `traces`.
 //! 2. Known state: `asked`, `store`, `redirects`, `health`, `accepted`, `compare`, `converge`, `native`.
 //! 3. Stages that need no context: `observe`, `compile`, `revision`, `last_good`, `resolve`, `jobs`, `tenancy`, `judge`,
 //!    `waves`, `state`, `conditions`, `registration`, `probe`.
@@ -98,6 +99,8 @@ mod tenancy;
 #[cfg(test)]
 mod tests;
 mod text;
+#[cfg(feature = "traces")]
+mod traces;
 mod trial;
 mod verify;
 mod waves;

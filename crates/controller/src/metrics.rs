@@ -144,7 +144,7 @@ impl MutationResult {
         match self {
             Self::Native => "native",
             Self::Webhook => "webhook",
-            Self::Nobody => "nobody",
+            Self::Nobody => "none",
             Self::Failed => "failed",
         }
     }

@@ -1,9 +1,12 @@
-//! The parts that all processes share: logs, traces, signals, HTTP servers that no client can block, TLS, a health server,
+//! The parts that all processes share: logs, signals, HTTP servers that no client can block, TLS, a health server,
 //! supervised tasks, delays of retries, lists that fit into memory, work that must not end the process.
+//!
+//! The command line is no server: it builds this crate without the feature `server`, and gets `stack`, `lists` and
+//! [`duration`] only.
 //!
 //! Each module uses only modules before it:
 //!
-//! 1. `log`, `traces`, `metrics`, `retry`, `stack`, `lists`, `supervisor`, `server`, `tls`, `health`.
+//! 1. `log`, `metrics`, `retry`, `stack`, `lists`, `supervisor`, `server`, `tls`, `health`, `run`.
 
 #![allow(
     clippy::disallowed_methods,
@@ -11,106 +14,38 @@
     reason = "this crate does I/O: it has a clock, files and an environment"
 )]
 
+#[cfg(feature = "server")]
 mod health;
 pub mod lists;
+#[cfg(feature = "server")]
 mod log;
+#[cfg(feature = "server")]
 mod metrics;
+#[cfg(feature = "server")]
 mod retry;
+#[cfg(feature = "server")]
+mod run;
+#[cfg(feature = "server")]
 mod server;
 mod stack;
+#[cfg(feature = "server")]
 mod supervisor;
+#[cfg(feature = "server")]
 pub mod tls;
-mod traces;
 
-pub use health::{Health, serve_health};
-pub use log::LogOptions;
-pub use metrics::{about_process, text};
-pub use retry::{delay, watch_backoff};
-pub use server::{BodyError, GRACE, HttpMetrics, HttpServer, Limits, Share};
+use std::time::Duration;
+
 pub use stack::{NoResult, STACK, on_large_stack};
-pub use supervisor::{Supervisor, TaskFailure};
-pub use traces::TraceOptions;
-
-use std::{error::Error, io, process::ExitCode, time::Duration};
-
-use kube::{Client, Config};
-use tokio::signal::unix::{SignalKind, signal};
-use tokio_util::sync::CancellationToken;
-
-use crate::traces::Traces;
-
-/// Runs `work` with a client of the cluster that the environment names, until it returns; SIGTERM and SIGINT cancel its
-/// token. `name` is that of the binary.
-///
-/// The exit code is 0, 1 if `work` failed, or 2 if the flags are wrong.
-pub fn main<E>(
-    name: &'static str,
-    log: &LogOptions,
-    traces: &TraceOptions,
-    work: impl AsyncFnOnce(Client, CancellationToken) -> Result<(), E>,
-) -> ExitCode
-where
-    E: Error + 'static,
-{
-    // Both processes mostly wait; a thread for each processor of a large node would only cost memory.
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-    let runtime = match runtime {
-        Ok(runtime) => runtime,
-        Err(error) => {
-            eprintln!("{name}: {error}");
-            return ExitCode::FAILURE;
-        }
-    };
-    let entered = runtime.enter();
-    let traces = match traces.start(name) {
-        Ok(traces) => traces,
-        Err(error) => {
-            eprintln!("{name}: cannot send traces: {error}");
-            return ExitCode::from(2);
-        }
-    };
-    let levels = match log.start(traces.as_ref().map(Traces::layer)) {
-        Ok(levels) => levels,
-        Err(error) => {
-            eprintln!("{name}: --log-level {}: {error}", log.level());
-            return ExitCode::from(2);
-        }
-    };
-    drop(entered);
-    let run = async {
-        levels.map(|levels| tokio::spawn(levels.follow()));
-        let client = Client::try_from(Config::infer().await?)?;
-        work(client, on_signal()?).await.map_err(Into::into)
-    };
-    let result: Result<(), Box<dyn Error>> = runtime.block_on(run);
-    let code = match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            tracing::error!(%error, "{name} failed");
-            ExitCode::FAILURE
-        }
-    };
-    traces.iter().for_each(Traces::end);
-    code
-}
-
-/// A token that SIGTERM and SIGINT cancel.
-///
-/// # Errors
-/// The signals cannot be caught.
-pub fn on_signal() -> io::Result<CancellationToken> {
-    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-    let stop = CancellationToken::new();
-    let shutdown = stop.clone();
-    tokio::spawn(async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-        stop.cancel();
-    });
-    Ok(shutdown)
-}
+#[cfg(feature = "server")]
+pub use {
+    health::{Health, serve_health},
+    log::LogOptions,
+    metrics::{about_process, text},
+    retry::{delay, watch_backoff},
+    run::{Spans, main},
+    server::{BodyError, GRACE, HttpMetrics, HttpServer, Limits, Share},
+    supervisor::{Supervisor, TaskFailure},
+};
 
 /// Parses `250ms`, `10s`, `5m`, `1h` or `90d`.
 ///

@@ -73,10 +73,10 @@ impl LogOptions {
         &self.log_level
     }
 
-    /// Starts logging, and passes spans to `traces`. The caller must follow the returned levels.
+    /// Starts logging, and passes spans to `spans`. The caller must follow the returned levels.
     pub(crate) fn start(
         &self,
-        traces: Option<impl Layer<Registry> + Send + Sync>,
+        spans: Option<impl Layer<Registry> + Send + Sync>,
     ) -> Result<Option<Levels>, WrongLevel> {
         let (filter, filters) = reload::Layer::new(filter(&self.log_level)?);
         let lines = fmt::layer();
@@ -87,7 +87,7 @@ impl LogOptions {
             }
             LogFormat::Text => lines.with_filter(filter).boxed(),
         };
-        tracing_subscriber::registry().with(traces).with(lines).init();
+        tracing_subscriber::registry().with(spans).with(lines).init();
         let apply: Apply = Box::new(move |filter| filters.reload(filter));
         let mut levels = self.log_level_file.as_ref().map(|file| Levels::new(file, &self.log_level, apply));
         // What is logged first is logged by the file, too.

@@ -76,6 +76,16 @@ fn pure_crates_reach_no_runtime_and_no_network() {
     assert!(["tokio", "hyper", "kube-client"].into_iter().all(|name| controller.contains(name)), "{controller:?}");
 }
 
+#[test]
+fn the_command_line_links_no_server() {
+    const SERVERS: [&str; 6] =
+        ["axum", "kube-runtime", "opentelemetry", "prometheus-client", "tracing-opentelemetry", "tracing-subscriber"];
+    let (found, controller) = (dependencies("palisade-cli"), dependencies("palisade-controller"));
+    let linked: Vec<_> = SERVERS.into_iter().filter(|name| found.contains(*name)).collect();
+    assert!(linked.is_empty(), "palisade-cli depends on {linked:?}; `cargo tree -p palisade-cli -i <crate>` says why");
+    assert!(SERVERS.into_iter().all(|name| controller.contains(name)), "{controller:?}");
+}
+
 /// The crates of this workspace that each of them names in its manifest, also for its tests.
 fn named() -> BTreeMap<String, BTreeSet<String>> {
     let metadata: Json =

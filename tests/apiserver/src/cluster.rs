@@ -72,12 +72,7 @@ impl Cluster {
 
     /// A client with this user's identity, and only the permissions that RBAC gives it.
     pub async fn client_of_tenant(&self, user: &str) -> Result<Client> {
-        self.client_of_tenant_at(self.control_plane.kubeconfig(), user).await
-    }
-
-    /// [`Self::client_of_tenant`] at the API server of a kubeconfig.
-    pub async fn client_of_tenant_at(&self, kubeconfig: &str, user: &str) -> Result<Client> {
-        let mut config = config(kubeconfig).await?;
+        let mut config = config(self.control_plane.kubeconfig()).await?;
         config.auth_info.impersonate = Some(user.to_owned());
         config.auth_info.impersonate_groups = Some(vec!["system:authenticated".to_owned()]);
         Ok(Client::try_from(config)?)

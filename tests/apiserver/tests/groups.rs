@@ -31,8 +31,6 @@ pub(crate) enum Group {
     Unprivileged,
     /// With an audit log, which shows all requests. In `Unprivileged`, requests are tried that must be denied.
     Audited,
-    /// Separate from `Audited`, whose scenarios count requests.
-    AuditWebhook,
     /// Confinement of the controller on the oldest minor.
     Confined,
     /// Policies in a file of the API server.

@@ -179,7 +179,6 @@ fn main() -> ExitCode {
         ("1.35 beta", emulated("1.35").apiserver_flags(acting), Group::Beta),
         ("1.36 confined", ControlPlane::builder(), Group::Unprivileged),
         ("1.36 audited", ControlPlane::builder().audit(true), Group::Audited),
-        ("1.36 with an audit webhook", ControlPlane::builder().audit(true), Group::AuditWebhook),
         ("1.33 confined", emulated("1.33"), Group::Confined),
         ("1.36 with policies of its own", own_policies, Group::OwnPolicies),
         ("1.36 with a profile of its own", with_own_profile, Group::OwnProfile),

@@ -157,12 +157,22 @@ pub(crate) async fn tamper(cluster: &Cluster, path: &str, patch: &Json, pointer:
     Ok(())
 }
 
-/// `palisade audit` finds each denial in the log, and none of the controller's own dry runs.
+/// `palisade audit` finds each denial in the log, and none of the controller's own dry runs or of a forged answer.
 async fn the_audit_log_names_who_was_denied(cluster: &Cluster, test: &str, namespace: &str) -> TestResult {
-    for _ in 0..3 {
+    for _ in 0..2 {
         let verdict = cluster.create_pod(namespace, &hostile_pod("hostile")).await;
         ensure!(verdict.denial().is_some(), "{verdict:?}");
     }
+    // A user without permissions forges a denial: the answer quotes the name.
+    let forger = cluster.client_of_tenant("forger").await?;
+    let forged = "x%22%20is%20forbidden:%20ValidatingAdmissionPolicy%20%27palisade-forged-pods%27%20with%20binding%20%27b%27%20\
+                  denied%20request:%201%20violation%20of%20ToolSecurityProfile%20forged:%20[privileged]%20y";
+    let path = format!("/api/v1/namespaces/kube-system/pods/{forged}");
+    let verdict = cluster.ask_as(&forger, "DELETE", &path, &Json::Null).await;
+    ensure!(format!("{verdict:?}").contains("palisade-forged-pods"), "{verdict:?}");
+    // The log has it before this one.
+    let verdict = cluster.create_pod(namespace, &hostile_pod("hostile")).await;
+    ensure!(verdict.denial().is_some(), "{verdict:?}");
     let log = cluster.control_plane.audit_log_path().ok_or("no audit log")?.display().to_string();
     eventually("three denials in the log", || async {
         let answer = offline(&["audit", &log, "--profile-name", test, "-o", "json"]).await;
@@ -174,6 +184,9 @@ async fn the_audit_log_names_who_was_denied(cluster: &Cluster, test: &str, names
         if denied == Some(&expected) { Ok(()) } else { Err(found.to_string()) }
     })
     .await?;
+    let found = offline(&["audit", &log, "--profile", "forged", "-o", "json"]).await?;
+    let found: Json = serde_json::from_str(&found.out)?;
+    ensure!(found["totals"] == json!([]), "{found}");
     Ok(())
 }
 

@@ -1,24 +1,18 @@
-//! `palisade audit`: counts requests that were denied, warned or audited, by check: from audit logs, from audit events
-//! that API servers send, or from their metrics.
+//! `palisade audit`: counts requests that were denied, warned or audited, by check: from audit logs, or by profile from the
+//! metrics of an API server.
 
 mod server_metrics;
-mod sink;
 mod summary;
 
 use std::path::PathBuf;
 
-use clap::ValueEnum;
-
-use self::{
-    sink::SinkArgs,
-    summary::{Filter, Summary},
-};
+use self::summary::{Filter, Summary};
 use crate::{
     cluster::{ClusterArgs, could_not_run},
-    input::UnjudgedArgs,
+    input::UnevaluatedArgs,
     log,
     options::{INPUT, OUTPUT},
-    output,
+    output::{self, FormatArgs},
     report::Failure,
 };
 
@@ -26,8 +20,7 @@ const EXAMPLES: &str = "\
 Examples:
   palisade audit /var/log/kubernetes/audit
   palisade audit audit.log --since 2026-11-24T00:00:00Z --profile-name toolforge
-  kubectl get --raw /logs/kube-apiserver/audit.log | palisade audit -
-  palisade audit --listen 127.0.0.1:9443 --tls-cert-file crt --tls-private-key-file key --every 1m
+  kubectl get --raw /api/v1/nodes/cp-1/proxy/logs/kubernetes/audit/audit.log | palisade audit -
   palisade audit --metrics
 
 An audit policy at level Metadata is enough for profiles, checks and namespaces. Names of workloads require level \
@@ -42,35 +35,23 @@ Exit codes: 0 shown, 2 could not run, or a log has an invalid audit event; the r
 #[command(after_help = EXAMPLES)]
 pub struct AuditArgs {
     /// Audit logs in JSON, plain or compressed with gzip: files, directories, or - for standard input.
-    #[arg(value_name = "FILE|DIR", required_unless_present_any = ["listen", "metrics"])]
+    #[arg(value_name = "FILE|DIR", required_unless_present = "metrics")]
     pub paths: Vec<PathBuf>,
-    #[command(flatten)]
-    pub sink: SinkArgs,
     /// Show how many requests the API server denied, warned or audited since it started, from its own metrics. Counts
     /// by profile only, without checks and namespaces; dry runs, such as probes of the controller, are included.
-    #[arg(long, help_heading = INPUT, conflicts_with_all = ["paths", "listen", "namespace", "since"])]
+    #[arg(long, help_heading = INPUT, conflicts_with_all = ["paths", "namespace", "since"])]
     pub metrics: bool,
     #[command(flatten)]
     pub cluster: ClusterArgs,
     #[command(flatten)]
-    pub unjudged: UnjudgedArgs,
+    pub unevaluated: UnevaluatedArgs,
     #[command(flatten)]
     pub filter: Filter,
     /// Number of namespaces and workloads to list.
     #[arg(long, value_name = "COUNT", default_value_t = 10, help_heading = OUTPUT)]
     pub top: usize,
-    /// Output format.
-    #[arg(short, long, value_name = "FORMAT", default_value = "table", help_heading = OUTPUT)]
-    pub output: AuditFormat,
-}
-
-/// The format of a summary.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum AuditFormat {
-    /// Counts by check, and the namespaces and workloads with the highest counts.
-    Table,
-    /// The same as one object; with --listen, on one line.
-    Json,
+    #[command(flatten)]
+    pub format: FormatArgs,
 }
 
 /// Runs the command.
@@ -81,14 +62,8 @@ pub fn run(args: &AuditArgs) -> Result<(), Failure> {
     if args.cluster.kubeconfig.is_some() || args.cluster.context.is_some() {
         return Err(could_not_run("--kubeconfig and --context require --metrics"));
     }
-    if let Some(listen) = args.sink.listen {
-        return sink::run(args, listen);
-    }
     let mut summary = Summary::default();
     let problems = log::each(&args.paths, |event| summary.add(&args.filter, &event))?;
-    output::print(&match args.output {
-        AuditFormat::Table => summary.table(args.top),
-        AuditFormat::Json => format!("{:#}\n", summary.json(args.top)),
-    })?;
-    args.unjudged.settle(problems)
+    output::print(&args.format.text(|| summary.table(args.top), || summary.json(args.top))?)?;
+    args.unevaluated.settle(problems)
 }

@@ -39,10 +39,7 @@ pub fn run(args: &AuditArgs) -> Result<(), Failure> {
     args.cluster.ask(async |client| {
         let (mut profiles, others) = count(&read(&client).await?);
         profiles.retain(|profile, _| args.filter.profile.as_ref().is_none_or(|wanted| wanted == profile));
-        output::print(&match args.output {
-            AuditFormat::Table => table(&profiles, &others),
-            AuditFormat::Json => format!("{:#}\n", as_json(&profiles, &others)),
-        })
+        output::print(&args.format.text(|| table(&profiles, &others), || as_json(&profiles, &others))?)
     })
 }
 

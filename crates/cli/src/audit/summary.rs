@@ -25,7 +25,7 @@ const MAX_PLACES: usize = 1_000_000;
 const OTHER: &str = "(other)";
 
 /// The events to count.
-#[derive(Clone, Debug, Default, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub struct Filter {
     /// Only requests that this profile denied, warned or audited.
     #[arg(long = "profile-name", value_name = "NAME")]
@@ -42,7 +42,7 @@ pub struct Filter {
 #[derive(Debug, Default)]
 pub struct Summary {
     /// The number of events.
-    pub events: u64,
+    events: u64,
     dry_runs: u64,
     /// Requests that other policies denied.
     others: u64,
@@ -140,18 +140,6 @@ impl Summary {
         if self.places < MAX_PLACES {
             self.places += usize::from(check.namespaces.insert(hasher.finish()));
         }
-    }
-
-    /// Requests by profile and action.
-    pub fn requests(&self) -> impl Iterator<Item = (&str, Action, u64)> {
-        self.requests.iter().map(|((profile, action), requests)| (profile.as_str(), *action, *requests))
-    }
-
-    /// Requests by profile, action and check.
-    pub fn checks(&self) -> impl Iterator<Item = (&str, Action, &str, u64)> {
-        self.checks
-            .iter()
-            .map(|((profile, action, check), counted)| (profile.as_str(), *action, check.as_str(), counted.requests))
     }
 
     /// A table: counts by check, and the namespaces and workloads with the highest counts.

@@ -6,7 +6,7 @@ use palisade_cel::Minor;
 use crate::{
     cluster::ClusterArgs,
     findings::Output,
-    input::UnjudgedArgs,
+    input::UnevaluatedArgs,
     options::{INPUT, OUTPUT, kube_version_help},
     parameters::ParamArgs,
 };
@@ -79,7 +79,7 @@ pub struct CheckArgs {
     #[arg(long, help_heading = OUTPUT)]
     pub explain: bool,
     #[command(flatten)]
-    pub unjudged: UnjudgedArgs,
+    pub unevaluated: UnevaluatedArgs,
     #[command(flatten)]
     pub cluster: ClusterArgs,
 }

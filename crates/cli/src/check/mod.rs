@@ -97,7 +97,7 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
     if checked.objects.is_empty() && problems.is_empty() {
         problems.push(Problem::new(nothing(&checked.others)));
     }
-    args.unjudged.settle(problems)?;
+    args.unevaluated.settle(problems)?;
     verdict(&checked, config.fail_on)
 }
 

@@ -57,11 +57,11 @@ pub fn run(args: &DiffArgs) -> Result<(), Failure> {
         if effects.judged == 0 && problems.is_empty() && !args.files.is_empty() {
             problems.push(Problem::new("no object was evaluated: no profile selects a pod or workload in the files"));
         }
-        args.ground.unjudged.settle(problems)?;
+        args.ground.unevaluated.settle(problems)?;
         return if effects.denies() { Err(Failure::Wrong(Vec::new())) } else { Ok(()) };
     }
     output::print(&impact::text(&args.shown, &about, None))?;
-    args.ground.unjudged.settle(problems)
+    args.ground.unevaluated.settle(problems)
 }
 
 /// Compares the specs of revisions.

@@ -5,7 +5,7 @@ use palisade_cel::Minor;
 
 use crate::{
     findings::Output,
-    input::UnjudgedArgs,
+    input::UnevaluatedArgs,
     options::{OUTPUT, kube_version_help},
 };
 
@@ -63,7 +63,7 @@ pub struct LintArgs {
     #[arg(long, value_name = "ID", value_delimiter = ',', help_heading = RULES)]
     pub deny: Vec<String>,
     #[command(flatten)]
-    pub unjudged: UnjudgedArgs,
+    pub unevaluated: UnevaluatedArgs,
     /// List all rules.
     #[arg(long, help_heading = RULES)]
     pub list: bool,

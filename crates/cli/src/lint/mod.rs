@@ -58,9 +58,9 @@ fn found(args: &LintArgs) -> Result<bool, Failure> {
         FailOn::Error => Severity::Error,
         FailOn::Warning => Severity::Warning,
         FailOn::Info => Severity::Info,
-        FailOn::Never => return args.unjudged.settle(unread).map(|()| false),
+        FailOn::Never => return args.unevaluated.settle(unread).map(|()| false),
     };
-    args.unjudged.settle(unread)?;
+    args.unevaluated.settle(unread)?;
     Ok(report.worst().is_some_and(|worst| worst >= least))
 }
 

@@ -59,7 +59,7 @@ pub fn run(args: &ReportArgs) -> Result<(), Failure> {
     for output in &args.output {
         write(&report, output)?;
     }
-    args.ground.unjudged.settle(problems)
+    args.ground.unevaluated.settle(problems)
 }
 
 fn write(report: &Report, Output { format, file }: &Output) -> Result<(), Failure> {

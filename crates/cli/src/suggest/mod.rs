@@ -62,7 +62,7 @@ pub fn run(args: &SuggestArgs) -> Result<(), Failure> {
         SuggestFormat::Yaml => yaml(&accepted, &suggestions)?,
     };
     output::print(&text)?;
-    args.ground.unjudged.settle(problems)
+    args.ground.unevaluated.settle(problems)
 }
 
 /// The changes of some steps, by profile.

@@ -167,7 +167,7 @@ fn nothing_to_judge_is_no_success_unless_that_is_accepted() {
         for input in [service, "", "---\n", "{apiVersion: v1, kind: List, items: []}", "values: 1", "a: ["] {
             let refused = run(arguments, input, &[]);
             assert_eq!(refused.code, Some(2), "{command} of {input:?}: {}{}", refused.out, refused.err);
-            let accepted = run(&[arguments, &["--allow-unjudged"]].concat(), input, &[]);
+            let accepted = run(&[arguments, &["--allow-unevaluated"]].concat(), input, &[]);
             assert_eq!(accepted.code, Some(0), "{command} of {input:?}: {}{}", accepted.out, accepted.err);
             assert!(accepted.err.contains("note: not evaluated: 1, the first: "), "{command}: {}", accepted.err);
             assert!(!accepted.out.contains("no violations"), "{}", accepted.out);
@@ -175,7 +175,7 @@ fn nothing_to_judge_is_no_success_unless_that_is_accepted() {
     }
     for (arguments, input) in [(["lint", "in"], ""), (["lint", "in"], "a: b")] {
         assert_eq!(run(&arguments, input, &[]).code, Some(2));
-        assert_eq!(run(&[&arguments[..], &["--allow-unjudged"]].concat(), input, &[]).code, Some(0));
+        assert_eq!(run(&[&arguments[..], &["--allow-unevaluated"]].concat(), input, &[]).code, Some(0));
     }
 }
 
@@ -307,7 +307,7 @@ fn a_log_that_is_not_understood_is_no_success() {
                 "{command} of {form}: {}",
                 run.out
             );
-            let accepted = of_log(command, log.as_bytes(), &["--allow-unjudged"]);
+            let accepted = of_log(command, log.as_bytes(), &["--allow-unevaluated"]);
             assert_eq!(
                 accepted.code,
                 Some(i32::from(command == "replay" && read)),

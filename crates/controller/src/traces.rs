@@ -18,6 +18,7 @@ use opentelemetry::{KeyValue, trace::TracerProvider as _};
 use opentelemetry_http::{HttpClient, HttpError};
 use opentelemetry_otlp::{ExporterBuildError, SpanExporter, WithExportConfig as _, WithHttpConfig as _};
 use opentelemetry_sdk::{Resource, trace::SdkTracerProvider};
+use palisade_process::Spans;
 use tokio::{runtime::Handle, time::timeout};
 use tracing_subscriber::{
     Layer, Registry,
@@ -76,7 +77,15 @@ impl fmt::Display for Collector {
 
 impl TraceOptions {
     /// Starts sending the spans of `service`, if a collector is set. Must be called in a runtime, which sends them.
-    pub(crate) fn start(&self, service: &'static str) -> Result<Option<Traces>, ExporterBuildError> {
+    ///
+    /// # Errors
+    /// The exporter cannot be created.
+    pub fn start(&self, service: &'static str) -> Result<Option<Spans>, String> {
+        let traces = self.traces(service).map_err(|error| error.to_string())?;
+        Ok(traces.map(|traces| Spans { layer: Box::new(traces.layer()), end: Box::new(move || traces.end()) }))
+    }
+
+    fn traces(&self, service: &'static str) -> Result<Option<Traces>, ExporterBuildError> {
         let Some(collector) = &self.otlp_endpoint else { return Ok(None) };
         let exporter = SpanExporter::builder().with_http().with_http_client(Sender::new());
         let exporter = exporter.with_endpoint(collector.to_string()).with_timeout(PATIENCE).build()?;
@@ -89,17 +98,17 @@ impl TraceOptions {
 }
 
 /// Traces that are being sent.
-pub(crate) struct Traces(SdkTracerProvider);
+struct Traces(SdkTracerProvider);
 
 impl Traces {
     /// The layer that exports spans of `tracing`.
-    pub(crate) fn layer(&self) -> impl Layer<Registry> + Send + Sync + use<> {
+    fn layer(&self) -> impl Layer<Registry> + Send + Sync + use<> {
         let layer = tracing_opentelemetry::layer().with_tracer(self.0.tracer("palisade")).with_location(false);
         layer.with_threads(false).with_filter(in_traces())
     }
 
     /// Sends the last spans.
-    pub(crate) fn end(&self) {
+    fn end(&self) {
         if let Err(error) = self.0.shutdown_with_timeout(PATIENCE) {
             tracing::warn!(%error, "could not send the last spans");
         }
@@ -234,7 +243,7 @@ mod tests {
     async fn spans_of_work_are_sent_and_a_failure_loses_only_its_own() {
         let (url, received) = server(&[400, 200]);
         let options = TraceOptions { otlp_endpoint: Some(url.parse().unwrap()) };
-        let traces = options.start("palisade-test").unwrap().unwrap();
+        let traces = options.traces("palisade-test").unwrap().unwrap();
         let subscriber = tracing_subscriber::registry().with(traces.layer());
         tracing::subscriber::with_default(subscriber, || {
             tracing::debug_span!("lost").in_scope(|| ());
