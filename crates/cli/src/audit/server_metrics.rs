@@ -7,7 +7,7 @@ use kube::Client;
 use palisade_objects::json::set;
 use serde_json::{Value as Json, json};
 
-use super::{AuditArgs, AuditFormat};
+use super::AuditArgs;
 use crate::{
     cluster::failed,
     events::profile_of,
