@@ -24,13 +24,15 @@ use palisade_compiler::{Exceptions, selects};
 use serde_json::json;
 
 use crate::{
-    accepted::AcceptedProfile,
-    asked::{ObservedException, Reported},
-    call::{ApiError, call},
+    api_request::{ApiError, call},
     context::Context,
+    generations::accepted::AcceptedProfile,
     queue::{Later, Next},
     status::ConditionStatus,
-    table::version,
+    watch::{
+        exception_store::{ObservedException, Reported},
+        watch_cache::version,
+    },
 };
 
 /// How long after a failed write it is tried again.

@@ -29,15 +29,14 @@
 //!
 //! Each module uses only modules before it:
 //!
-//! 1. Tools: `call`, `text`, `table`, `packed`, `queue`, `lease`, `options`, `status`, `metrics`, `fence`, `leader`, `events`.
-//! 2. Known state: `asked`, `store`, `redirects`, `health`, `accepted`, `compare`, `converge`, `native`.
-//! 3. Stages that need no context: `observe`, `compile`, `revision`, `last_good`, `resolve`, `jobs`, `tenancy`, `judge`,
-//!    `waves`, `state`, `conditions`, `registration`, `probe`.
-//! 4. Shared by all stages: `context`, `pages`.
-//! 5. Stages: `finalizer`, `delete`, `trial`, `apply`, `repair`, `write`, `params`, `rollout`, `exceptions`,
-//!    `scan`, `mutate`, `remove`, `report`.
-//! 6. The driver: `lane`, `progress`, `reconcile`, `run`.
-//! 7. The command line: `cleanup`, `verify`, `command`.
+//! 1. Tools: `api_request`, `message`, `queue`.
+//! 2. Known state: `watch`, `generations`, `generated`, `param_plan`.
+//! 3. Reports and process: `status`, `metrics`, `leader`, `options`.
+//! 4. Work that needs no context: `evaluation`, `waves`, `registration`, `probe`.
+//! 5. Shared by all stages: `context`.
+//! 6. Stages: `apply`, `params`, `mutation`, `removal`, `rollout`, `exceptions`, `scan`.
+//! 7. The driver: `reconcile`, `lanes`.
+//! 8. The command line: `command`.
 
 #![allow(
     clippy::disallowed_methods,
@@ -45,67 +44,38 @@
     reason = "this crate does I/O: it has a clock, files and an environment"
 )]
 
-mod accepted;
+mod api_request;
 mod apply;
-mod asked;
-mod call;
-mod cleanup;
 mod command;
-mod compare;
-mod compile;
-mod conditions;
 mod context;
-mod converge;
-mod delete;
-mod events;
+mod evaluation;
 mod exceptions;
-mod fence;
-mod finalizer;
-mod health;
-mod jobs;
-mod judge;
-mod lane;
-mod last_good;
+mod generated;
+mod generations;
+mod lanes;
 mod leader;
-mod lease;
+mod message;
 mod metrics;
-mod mutate;
-mod native;
-mod observe;
+mod mutation;
 mod options;
-mod packed;
-mod pages;
+mod param_plan;
 mod params;
 mod probe;
-mod progress;
 mod queue;
 mod reconcile;
-mod redirects;
 mod registration;
-mod remove;
-mod repair;
-mod report;
-mod resolve;
-mod revision;
+mod removal;
 mod rollout;
-mod run;
 mod scan;
-mod state;
 mod status;
-mod store;
-mod table;
-mod tenancy;
 #[cfg(test)]
 mod tests;
-mod text;
-mod trial;
-mod verify;
+mod watch;
 mod waves;
-mod write;
 
 pub use command::main;
 pub use context::Access;
-pub use lease::Timing;
+pub use lanes::run::{Controller, Error, Running, run};
+pub use leader::lease::Timing;
 pub use metrics::example as example_metrics;
 pub use options::{ApiServers, Options, PolicyReports, ScanInterval};
-pub use run::{Controller, Error, Running, run};

@@ -40,10 +40,10 @@ use tokio::{
 };
 
 use crate::{
-    accepted::AcceptedProfile,
-    call::{ApiError, call},
+    api_request::{ApiError, call},
+    generations::accepted::AcceptedProfile,
     queue::Queue,
-    store::{ProfileNames, Store},
+    watch::store::{ProfileNames, Store},
 };
 
 /// How often the registration is checked when nothing is known to have changed.

@@ -6,7 +6,7 @@ use kube::{Api, Client};
 use tokio::time::timeout;
 
 use super::wait::{ANSWER, no_answer};
-use crate::call::ApiError;
+use crate::api_request::ApiError;
 
 /// The addresses of the API servers, or why they are unknown.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -17,10 +17,9 @@ use super::{
     turns::Turn,
 };
 use crate::{
-    accepted::AcceptedProfile,
-    conditions::own_stage,
+    generations::accepted::AcceptedProfile,
     metrics::{EnforcementResult, Metrics},
-    status::{Condition, ConditionStatus},
+    status::{Condition, ConditionStatus, conditions::own_stage},
 };
 
 /// The result for one API server.

@@ -8,7 +8,7 @@ use palisade_api::names;
 use palisade_objects::selector::Labels;
 use serde_json::Value as Json;
 
-use crate::text::fnv1a;
+use crate::message::fnv1a;
 
 /// How the names of labels begin that hold former values.
 const KEPT: &str = "kept.toolsecurity.dev/";

@@ -34,7 +34,8 @@ use self::{
     turns::Turns,
 };
 use crate::{
-    accepted::AcceptedProfile, metrics::Metrics, native::NativePolicies, options::Options, queue::Queue, store::Store,
+    generated::mutating_policies::NativePolicies, generations::accepted::AcceptedProfile, metrics::Metrics,
+    options::Options, queue::Queue, watch::store::Store,
 };
 
 /// How long a probe asks which engine mutates pods.

@@ -17,7 +17,7 @@ use super::{
     turns::Turn,
 };
 use crate::{
-    accepted::AcceptedProfile,
+    generations::accepted::AcceptedProfile,
     metrics::{Metrics, MutationResult},
 };
 

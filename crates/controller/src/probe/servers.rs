@@ -23,7 +23,7 @@ use super::{
     discover::{Found, discover},
     wait::{ANSWER, no_answer},
 };
-use crate::{call::ApiError, metrics::Metrics, options::ApiServers, queue::Queue, store::Store};
+use crate::{api_request::ApiError, metrics::Metrics, options::ApiServers, queue::Queue, watch::store::Store};
 
 /// How often the addresses are read and each server is asked whether it answers.
 const PACE: Duration = Duration::from_secs(10);

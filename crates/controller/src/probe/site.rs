@@ -20,7 +20,7 @@ use super::{
     servers::{Server, Servers},
     wait::{ANSWER, no_answer},
 };
-use crate::{call::ApiError, store::Store};
+use crate::{api_request::ApiError, watch::store::Store};
 
 /// The pause between two attempts in one turn, and how far it grows.
 pub const PAUSE: (Duration, Duration) = (Duration::from_millis(15), Duration::from_millis(120));

@@ -30,13 +30,15 @@ use self::{
     tally::Tallies,
 };
 use crate::{
-    accepted::AcceptedProfile,
-    call::ApiError,
-    context::Context,
-    judge::Existing,
+    api_request::ApiError,
+    context::{
+        Context,
+        pages::{Page, list_page},
+    },
+    evaluation::Existing,
+    generations::accepted::AcceptedProfile,
+    message::counted,
     options::{Options, PolicyReports},
-    pages::{Page, list_page},
-    text::counted,
 };
 
 /// How often it is looked whether a pass is due.

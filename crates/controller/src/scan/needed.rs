@@ -9,8 +9,8 @@ use serde_json::Value as Json;
 
 use super::snapshot::{Snapshot, Subject};
 use crate::{
-    asked::{Needed, ObservedException},
-    judge::{Judgement, Tenant},
+    evaluation::{Judgement, Tenant},
+    watch::exception_store::{Needed, ObservedException},
 };
 
 /// An evaluator without exception requests, and one for each request with only that request.

@@ -17,8 +17,8 @@ use super::{
     snapshot::{Snapshot, Subject},
 };
 use crate::{
-    asked::Needed,
-    judge::{Existing, Judgement, Tenant},
+    evaluation::{Existing, Judgement, Tenant},
+    watch::exception_store::Needed,
 };
 
 /// Result for an object.

@@ -19,7 +19,7 @@ use super::{
     tally::Tallies,
 };
 use crate::{
-    call::{ApiError, call},
+    api_request::{ApiError, call},
     context::Context,
 };
 

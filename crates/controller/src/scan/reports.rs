@@ -15,9 +15,9 @@ use super::{
     tally::{Tallies, Tally},
 };
 use crate::{
-    call::{ApiError, call, gone},
+    api_request::{ApiError, call, gone},
     context::Context,
-    converge::{self, Dry},
+    generated::converge::{self, Dry},
 };
 
 /// How many reports one request lists.

@@ -6,7 +6,11 @@ use k8s_openapi::jiff::Timestamp;
 use palisade_api::{ToolSecurityParams, conditions::ExceptionReason};
 use palisade_compiler::Namespace;
 
-use crate::{accepted::AcceptedProfile, asked::ObservedException, judge::Judge, store::ObservedNamespace};
+use crate::{
+    evaluation::Judge,
+    generations::accepted::AcceptedProfile,
+    watch::{exception_store::ObservedException, store::ObservedNamespace},
+};
 
 /// A profile for evaluation.
 #[derive(Debug)]

@@ -10,7 +10,7 @@ use palisade_api::{
 use palisade_objects::owners::{Owners, Reference};
 
 use super::pass::Found;
-use crate::judge::Judgement;
+use crate::evaluation::Judgement;
 
 /// The longest text about a violation, in characters.
 const LONGEST: usize = 500;

@@ -13,7 +13,11 @@ use super::{
     mock::{RecordedRequest, Respond},
     params_path, path, profile,
 };
-use crate::{call::LINGER, health::Heartbeat, lane::Lane, queue::Next};
+use crate::{
+    api_request::LINGER,
+    lanes::{health::Heartbeat, lane::Lane},
+    queue::Next,
+};
 
 fn names_of(count: usize) -> Vec<String> {
     (0..count).map(|n| format!("n{n}")).collect()

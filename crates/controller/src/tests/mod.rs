@@ -23,7 +23,13 @@ use serde_json::{Value as Json, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    context::Context, health::Heartbeat, lane::Lane, options::Options, params, queue::Queues, reconcile, repair,
+    apply::repair,
+    context::Context,
+    lanes::{health::Heartbeat, lane::Lane},
+    options::Options,
+    params,
+    queue::Queues,
+    reconcile,
 };
 
 const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
@@ -111,7 +117,7 @@ impl Setup {
         let Queues { reconcile, repairs, params, exceptions, .. } = &self.cx.queues;
         let heartbeat = || Arc::new(Heartbeat::new());
         Lane::start(&self.cx, "repairs", repairs, &heartbeat(), repair::work);
-        Lane::start(&self.cx, "parameters", params, &heartbeat(), params::work);
+        Lane::start(&self.cx, "parameters", params, &heartbeat(), params::lane::work);
         Lane::start(&self.cx, "exceptions", exceptions, &heartbeat(), crate::exceptions::work);
         Lane::start(&self.cx, "reconcile", reconcile, &heartbeat(), reconcile::work());
     }

@@ -6,7 +6,10 @@ use palisade_api::names;
 use serde_json::{Value as Json, json};
 
 use super::{Setup, profile};
-use crate::{health::Heartbeat, lane::Lane, rollout};
+use crate::{
+    lanes::{health::Heartbeat, lane::Lane},
+    rollout,
+};
 
 fn with_rollout(generation: i64, patch: &Json) -> Json {
     let mut profile = profile("tools", generation, 10);

@@ -13,7 +13,7 @@ use super::{
     mock::{Mock, Respond},
     params_path, path,
 };
-use crate::{call::ApiError, converge::converge, observe};
+use crate::{api_request::ApiError, generated::converge::converge, watch::observe};
 
 #[tokio::test(start_paused = true)]
 async fn write_outcome_follows_from_the_response() {

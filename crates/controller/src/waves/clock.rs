@@ -4,7 +4,7 @@ use http::{Request, header::DATE};
 use k8s_openapi::jiff::{Timestamp, fmt::rfc2822};
 use kube::{Client, client::Body};
 
-use crate::call::{ApiError, call};
+use crate::api_request::{ApiError, call};
 
 /// The time at which an API server answers, in whole seconds. All answers have it (RFC 9110, section 6.6.1), and anybody
 /// may ask for the version.

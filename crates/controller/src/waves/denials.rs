@@ -7,7 +7,7 @@ use k8s_openapi::{api::core::v1::Event, jiff::Timestamp};
 use kube::{Api, Client, api::ListParams};
 use palisade_api::names::{self, Shape};
 
-use crate::call::{ApiError, call};
+use crate::api_request::{ApiError, call};
 
 /// How many events one request lists at most.
 const PAGE: u32 = 500;

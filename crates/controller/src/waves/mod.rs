@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use crate::{
     status::{self, Condition},
-    store::ObservedProfile,
+    watch::store::ObservedProfile,
 };
 
 /// State of the lane for a profile.

@@ -6,7 +6,7 @@ use palisade_api::{HELD_BY_VIOLATIONS, HeldNamespace, OnViolation, Rollout, Stag
 use palisade_compiler::Namespace;
 use palisade_objects::selector;
 
-use crate::text::fnv1a;
+use crate::message::fnv1a;
 
 /// How many held namespaces a status names.
 const NAMED: usize = 10;

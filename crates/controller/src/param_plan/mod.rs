@@ -1,0 +1,6 @@
+//! The plan of parameters: the parameters that each namespace must have, and the jobs that write and delete them. Pure;
+//! the lane is [`crate::params`].
+
+pub mod jobs;
+pub mod profile_params;
+pub mod resolve;

@@ -1,0 +1,513 @@
+//! Stage resolve: the parameters that each namespace must have, and what to write and delete to get there. Pure.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use k8s_openapi::jiff::Timestamp;
+use palisade_api::{ParameterType, Stage, ToolSecurityParams, ToolSecurityParamsSpec, ToolSecurityProfile, names};
+use palisade_compiler::{Compiled, Namespace, selects};
+
+use crate::watch::{
+    exception_store::ObservedException,
+    json_box::Packed,
+    store::{ObservedNamespace, ObservedParams, Tenants},
+};
+
+/// Parameters that a policy in effect reads, including those that the profile no longer declares. A policy denies
+/// requests if it cannot read one of its parameters.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Keep {
+    /// Only those that the profile declares.
+    #[default]
+    Nothing,
+    /// These, as `name:Type`.
+    Only(BTreeSet<String>),
+    /// Unknown, so all.
+    Everything,
+}
+
+impl Keep {
+    /// Those of a policy, from its annotation.
+    pub fn of_annotation(annotation: Option<&String>) -> Self {
+        match annotation {
+            None => Self::Everything,
+            Some(text) => Self::Only(text.split(',').filter(|one| !one.is_empty()).map(str::to_owned).collect()),
+        }
+    }
+
+    /// Both.
+    #[must_use]
+    pub fn and(self, other: &Self) -> Self {
+        match (self, other) {
+            (Self::Everything, _) | (_, Self::Everything) => Self::Everything,
+            (Self::Nothing, other) => other.clone(),
+            (this, Self::Nothing) => this,
+            (Self::Only(mut this), Self::Only(other)) => {
+                this.extend(other.iter().cloned());
+                Self::Only(this)
+            }
+        }
+    }
+
+    /// True if it keeps all that `other` keeps.
+    pub fn covers(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Everything, _) | (_, Self::Nothing) => true,
+            (Self::Only(this), Self::Only(other)) => other.is_subset(this),
+            (Self::Nothing, Self::Only(other)) => other.is_empty(),
+            (_, Self::Everything) => false,
+        }
+    }
+
+    fn has(&self, name: &str, type_: ParameterType) -> bool {
+        match self {
+            Self::Nothing => false,
+            Self::Only(parameters) => parameters.contains(&format!("{name}:{type_}")),
+            Self::Everything => true,
+        }
+    }
+}
+
+/// Parameters to write.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Write {
+    /// The desired parameters.
+    pub params: Packed<ToolSecurityParamsSpec>,
+    /// The parameters in the cluster.
+    pub observed: Option<Arc<ObservedParams>>,
+}
+
+impl Write {
+    /// The problem that the namespace gets now, by the desired parameters, and did not have before.
+    pub fn new_problem<'a>(&self, desired: &'a ToolSecurityParamsSpec) -> Option<&'a str> {
+        let known = || self.observed.as_ref()?.spec.as_ref().map(|spec| spec.get().problem);
+        let problem = desired.problem.as_str();
+        (!problem.is_empty() && known().as_deref() != Some(problem)).then_some(problem)
+    }
+}
+
+/// The plan for one namespace that the profile selects, or that still has its parameters.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NamespacePlan {
+    /// The stage at which it is; `None` if the profile does not select it.
+    pub stage: Option<Stage>,
+    /// Why every pod of the namespace violates the profile, if it does.
+    pub problem: Option<String>,
+    /// True if the parameters have values that only the policy before this one reads.
+    pub carried: bool,
+    /// The work to do.
+    pub todo: Todo,
+}
+
+/// The work to do in a namespace.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Todo {
+    /// Nothing: the parameters are right, or none are needed.
+    Nothing(Option<Arc<ObservedParams>>),
+    /// Write parameters.
+    Write(Arc<Write>),
+    /// Remove parameters that should not be there.
+    Remove,
+}
+
+impl NamespacePlan {
+    /// The plan for parameters that remain in a deleted namespace. Kubernetes empties a namespace of the kinds that its
+    /// API server lists, and an API server that has just started lists this kind with a delay. A new namespace of the
+    /// same name would be evaluated with them until it has its own.
+    pub fn without_namespace() -> Self {
+        Self { stage: None, problem: None, carried: false, todo: Todo::Remove }
+    }
+}
+
+/// How to compute the parameters of namespaces.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules<'a> {
+    /// The profile.
+    pub profile: &'a ToolSecurityProfile,
+    /// Its compiled form.
+    pub compiled: &'a Compiled,
+    /// The parameters to keep for policies in the cluster.
+    pub keep: &'a Keep,
+    /// The time, because exceptions end.
+    pub now: Timestamp,
+}
+
+impl Rules<'_> {
+    /// The plan for a namespace; `None` if the profile has nothing to do there.
+    pub fn plan(
+        self,
+        namespace: &ObservedNamespace,
+        observed: Option<&Arc<ObservedParams>>,
+        asked: &[Arc<ObservedException>],
+    ) -> Option<NamespacePlan> {
+        // Touch nothing in a terminating namespace: its pods are validated until they are gone.
+        if namespace.terminating {
+            return None;
+        }
+        let namespace = &namespace.namespace.get();
+        let selected = selects(&self.profile.spec, namespace);
+        let stage = selected.then(|| self.compiled.stages_in(namespace).pods);
+        let desired = if namespace.name == names::PROBE_NAMESPACE {
+            probe_params(self.compiled, namespace, self.now)
+        } else {
+            let requests = asked.iter().map(|one| &one.request);
+            selected.then(|| self.compiled.params(namespace, requests, self.now)).flatten()
+        };
+        let nothing = NamespacePlan { stage, problem: None, carried: false, todo: Todo::Nothing(None) };
+        match (desired, observed) {
+            (Some(desired), _) => Some(self.compare(desired, observed, stage)),
+            (None, Some(_)) => Some(NamespacePlan { todo: Todo::Remove, ..nothing }),
+            (None, None) => selected.then_some(nothing),
+        }
+    }
+
+    fn compare(
+        self,
+        mut desired: ToolSecurityParams,
+        observed: Option<&Arc<ObservedParams>>,
+        stage: Option<Stage>,
+    ) -> NamespacePlan {
+        let (mut problem, mut carried) = (None, false);
+        if !desired.spec.problem.is_empty() {
+            // Every policy denies because of the problem, and reads nothing else.
+            problem = Some(desired.spec.problem.clone());
+        } else if let Some(spec) = observed.and_then(|observed| observed.spec.as_ref()) {
+            carried = carry(&mut desired.spec, &spec.get(), self.keep);
+        }
+        let desired = Packed::new(&desired.spec);
+        let todo = match observed {
+            Some(observed) if is(&desired, observed) => Todo::Nothing(Some(Arc::clone(observed))),
+            _ => Todo::Write(Arc::new(Write { params: desired, observed: observed.map(Arc::clone) })),
+        };
+        NamespacePlan { stage, problem, carried, todo }
+    }
+}
+
+/// The plan for all namespaces, kept up to date one by one.
+#[derive(Debug, Default)]
+pub struct Plan {
+    namespaces: BTreeMap<String, NamespacePlan>,
+    /// How many namespaces the profile selects.
+    pub selected: usize,
+    /// Those by stage, in the order of [`Stage::ALL`].
+    pub by_stage: [usize; Stage::ALL.len()],
+    /// In how many of them pods are validated.
+    pub ready: usize,
+    /// In how many some parameters have values that only the policy before this one reads.
+    pub carried: usize,
+    /// Namespaces in which every pod violates the profile, with the reason.
+    pub problems: BTreeMap<String, String>,
+    /// Those with parameters that should not be there.
+    pub removable: BTreeSet<String>,
+}
+
+impl Plan {
+    /// Of all namespaces.
+    pub fn new(rules: Rules<'_>, tenants: &Tenants) -> Self {
+        let mut plan = Self::default();
+        let mut known = BTreeSet::new();
+        for namespace in &tenants.namespaces {
+            let name = &namespace.namespace.get().name;
+            known.insert(name.clone());
+            let asked = tenants.asked.get(name).map(Vec::as_slice).unwrap_or_default();
+            plan.set(name, rules.plan(namespace, tenants.params.get(name), asked));
+        }
+        for name in tenants.params.keys().filter(|name| !known.contains(*name)) {
+            plan.set(name, Some(NamespacePlan::without_namespace()));
+        }
+        plan
+    }
+
+    /// Replaces the plan for a namespace. Returns the former one.
+    pub fn set(&mut self, namespace: &str, namespace_plan: Option<NamespacePlan>) -> Option<NamespacePlan> {
+        let before = self.namespaces.remove(namespace);
+        if let Some(before) = &before {
+            self.selected -= usize::from(before.stage.is_some());
+            if let Some(stage) = before.stage {
+                self.by_stage[stage as usize] -= 1;
+            }
+            self.ready -= usize::from(before.is_ready());
+            self.carried -= usize::from(before.carried);
+            self.problems.remove(namespace);
+            self.removable.remove(namespace);
+        }
+        if let Some(now) = namespace_plan {
+            self.selected += usize::from(now.stage.is_some());
+            if let Some(stage) = now.stage {
+                self.by_stage[stage as usize] += 1;
+            }
+            self.ready += usize::from(now.is_ready());
+            self.carried += usize::from(now.carried);
+            if let Some(problem) = &now.problem {
+                self.problems.insert(namespace.to_owned(), problem.clone());
+            }
+            if now.todo == Todo::Remove {
+                self.removable.insert(namespace.to_owned());
+            }
+            self.namespaces.insert(namespace.to_owned(), now);
+        }
+        before
+    }
+
+    /// The plan for a namespace.
+    pub fn get(&self, namespace: &str) -> Option<&NamespacePlan> {
+        self.namespaces.get(namespace)
+    }
+
+    /// Where parameters are to be written.
+    pub fn writes(&self) -> impl Iterator<Item = (&String, &Arc<Write>)> {
+        self.namespaces.iter().filter_map(|(name, namespace_plan)| match &namespace_plan.todo {
+            Todo::Write(write) => Some((name, write)),
+            _ => None,
+        })
+    }
+}
+
+impl NamespacePlan {
+    fn is_ready(&self) -> bool {
+        // Parameters that should not be there do no harm.
+        self.stage.is_some() && self.problem.is_none() && !matches!(self.todo, Todo::Write(_))
+    }
+}
+
+/// True if the parameters are as desired, and belong to the controller alone.
+pub fn is(desired: &Packed<ToolSecurityParamsSpec>, observed: &ObservedParams) -> bool {
+    observed.spec.as_ref() == Some(desired) && !observed.held
+}
+
+/// The parameters of the probe namespace.
+fn probe_params(compiled: &Compiled, namespace: &Namespace, now: Timestamp) -> Option<ToolSecurityParams> {
+    let mut params = compiled.params(namespace, [], now)?;
+    params.spec = compiled.probes.params.clone()?;
+    Some(params)
+}
+
+/// Adds values to keep. Returns whether there were any.
+fn carry(desired: &mut ToolSecurityParamsSpec, observed: &ToolSecurityParamsSpec, keep: &Keep) -> bool {
+    // Destructured, so that a new type of parameter cannot be forgotten. Exceptions are read where they are there.
+    let ToolSecurityParamsSpec {
+        problem: _,
+        integers,
+        strings,
+        booleans,
+        string_lists,
+        exceptions: _,
+        workload_exceptions: _,
+        container_exceptions: _,
+    } = observed;
+    let carried = [
+        carry_map(&mut desired.integers, integers, ParameterType::Integer, keep),
+        carry_map(&mut desired.strings, strings, ParameterType::String, keep),
+        carry_map(&mut desired.booleans, booleans, ParameterType::Boolean, keep),
+        carry_map(&mut desired.string_lists, string_lists, ParameterType::StringList, keep),
+    ];
+    carried.contains(&true)
+}
+
+fn carry_map<V: Clone>(
+    desired: &mut BTreeMap<String, V>,
+    observed: &BTreeMap<String, V>,
+    type_: ParameterType,
+    keep: &Keep,
+) -> bool {
+    let mut carried = false;
+    for (name, value) in observed {
+        if !desired.contains_key(name) && keep.has(name, type_) {
+            desired.insert(name.clone(), value.clone());
+            carried = true;
+        }
+    }
+    carried
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn compiled(spec: &serde_json::Value) -> (ToolSecurityProfile, Compiled) {
+        let mut profile = ToolSecurityProfile::new("tools", serde_json::from_value(spec.clone()).unwrap());
+        profile.metadata.uid = Some("uid".into());
+        profile.metadata.generation = Some(2);
+        let compiled = palisade_compiler::compile(&profile).unwrap();
+        (profile, compiled)
+    }
+
+    fn now() -> Timestamp {
+        "2026-06-01T00:00:00Z".parse().unwrap()
+    }
+
+    fn profile() -> (ToolSecurityProfile, Compiled) {
+        compiled(&serde_json::json!({
+            "namespaceSelector": {"matchLabels": {"tenancy": "tool"}},
+            "parameters": [
+                {"name": "uid", "type": "Integer", "sources": [{"namespaceAnnotation": "example.org/uid"}]},
+            ],
+        }))
+    }
+
+    fn tenants(all: &[(&str, Option<&str>)]) -> Tenants {
+        let namespace = |name: &str, uid: Option<&str>| {
+            let labels = [("tenancy".to_owned(), "tool".to_owned())].into();
+            let annotations = uid.map(|uid| ("example.org/uid".to_owned(), uid.to_owned())).into_iter().collect();
+            let namespace = Namespace { name: name.to_owned(), labels, annotations };
+            Arc::new(ObservedNamespace { namespace: Packed::new(&namespace), terminating: false })
+        };
+        let namespaces = all.iter().map(|(name, uid)| namespace(name, *uid)).collect();
+        Tenants { namespaces, ..Tenants::default() }
+    }
+
+    fn change(namespace: &mut Arc<ObservedNamespace>, how: impl FnOnce(&mut Namespace)) {
+        let mut changed = namespace.namespace.get();
+        how(&mut changed);
+        Arc::make_mut(namespace).namespace = Packed::new(&changed);
+    }
+
+    fn plan(
+        profile: &ToolSecurityProfile,
+        compiled: &Compiled,
+        tenants: &Tenants,
+        keep: &Keep,
+        now: Timestamp,
+    ) -> Plan {
+        Plan::new(Rules { profile, compiled, keep, now }, tenants)
+    }
+
+    /// What is in the cluster after all that was planned is done.
+    fn done(mut tenants: Tenants, plan: &Plan) -> Tenants {
+        for (namespace, write) in plan.writes() {
+            let observed = ObservedParams { spec: Some(write.params.clone()), held: false };
+            tenants.params.insert(namespace.clone(), Arc::new(observed));
+        }
+        tenants
+    }
+
+    fn first(plan: &Plan) -> ToolSecurityParamsSpec {
+        plan.writes().next().unwrap().1.params.get()
+    }
+
+    #[test]
+    fn an_updated_plan_equals_a_new_one() {
+        let (profile, compiled) = profile();
+        let now = now();
+        let rules = Rules { profile: &profile, compiled: &compiled, keep: &Keep::Nothing, now };
+        let mut all = tenants(&[("a", Some("1")), ("b", Some("x")), ("c", None)]);
+        let mut kept = Plan::new(rules, &all);
+        let written = done(tenants(&[("a", Some("1")), ("b", Some("x")), ("c", None)]), &kept);
+        let changes: [&dyn Fn(&mut Tenants); 5] = [
+            &|all| all.params.clone_from(&written.params),
+            &|all| change(&mut all.namespaces[1], |namespace| namespace.annotations.clear()),
+            &|all| change(&mut all.namespaces[0], |namespace| namespace.labels.clear()),
+            &|all| Arc::make_mut(&mut all.namespaces[2]).terminating = true,
+            &|all| drop(all.params.remove("b")),
+        ];
+        for make in changes {
+            make(&mut all);
+            for namespace in &all.namespaces {
+                let name = &namespace.namespace.get().name;
+                kept.set(name, rules.plan(namespace, all.params.get(name), &[]));
+            }
+            assert_eq!(format!("{kept:?}"), format!("{:?}", Plan::new(rules, &all)));
+        }
+    }
+
+    #[test]
+    fn correct_parameters_are_not_rewritten() {
+        let (profile, compiled) = profile();
+        let tenants = tenants(&[("a", Some("50000")), ("b", Some("x")), ("palisade-probe", None)]);
+        let first = plan(&profile, &compiled, &tenants, &Keep::Nothing, now());
+        let counts = (first.writes().count(), first.selected, first.ready, first.problems.len());
+        assert_eq!(counts, (3, 2, 0, 1));
+        assert!(first.problems["b"].contains("uid"));
+        let second = plan(&profile, &compiled, &done(tenants, &first), &Keep::Nothing, now());
+        let counts = (second.writes().count(), second.selected, second.ready, second.problems.len());
+        assert_eq!(counts, (0, 2, 1, 1));
+    }
+
+    #[test]
+    fn parameters_that_somebody_else_holds_are_rewritten() {
+        let (profile, compiled) = profile();
+        let one = || tenants(&[("a", Some("50000"))]);
+        let mut all = done(one(), &plan(&profile, &compiled, &one(), &Keep::Nothing, now()));
+        assert_eq!(plan(&profile, &compiled, &all, &Keep::Nothing, now()).writes().count(), 0);
+        Arc::make_mut(all.params.get_mut("a").unwrap()).held = true;
+        assert_eq!(plan(&profile, &compiled, &all, &Keep::Nothing, now()).writes().count(), 1);
+    }
+
+    #[test]
+    fn changed_parameters_are_rewritten() {
+        let (profile, compiled) = profile();
+        let observed = tenants(&[("a", Some("50000"))]);
+        let right =
+            done(tenants(&[("a", Some("50000"))]), &plan(&profile, &compiled, &observed, &Keep::Nothing, now()));
+        let changes: [fn(&mut ToolSecurityParamsSpec) -> bool; 3] = [
+            |_| false,
+            |spec| {
+                spec.problem = "x".into();
+                true
+            },
+            |spec| spec.integers.insert("other".into(), 1).is_none(),
+        ];
+        for change in changes {
+            let mut tenants =
+                Tenants { namespaces: right.namespaces.clone(), params: right.params.clone(), ..Tenants::default() };
+            let observed = Arc::make_mut(tenants.params.get_mut("a").unwrap());
+            let mut spec = observed.spec.as_ref().unwrap().get();
+            observed.spec = change(&mut spec).then(|| Packed::new(&spec));
+            assert_eq!(plan(&profile, &compiled, &tenants, &Keep::Nothing, now()).writes().count(), 1);
+        }
+    }
+
+    #[test]
+    fn values_read_by_the_current_policy_are_kept_until_replaced() {
+        let (profile, compiled) = profile();
+        let mut tenants = tenants(&[("a", Some("50000"))]);
+        let mut old = ToolSecurityParamsSpec::default();
+        old.strings.insert("uid".into(), "fifty".into());
+        old.strings.insert("tool".into(), "abc".into());
+        old.strings.insert("foreign".into(), "x".into());
+        let observed = ObservedParams { spec: Some(Packed::new(&old)), held: false };
+        tenants.params.insert("a".into(), Arc::new(observed));
+
+        let keep = Keep::of_annotation(Some(&"tool:String,uid:String".to_owned()));
+        let union = plan(&profile, &compiled, &tenants, &keep, now());
+        let spec = first(&union);
+        assert_eq!(union.carried, 1);
+        assert_eq!(spec.integers["uid"], 50000);
+        assert_eq!(spec.strings.keys().collect::<Vec<_>>(), ["tool", "uid"]);
+
+        let exact = plan(&profile, &compiled, &tenants, &Keep::Nothing, now());
+        assert_eq!(exact.carried, 0);
+        assert!(first(&exact).strings.is_empty());
+        let all = plan(&profile, &compiled, &tenants, &Keep::Everything, now());
+        assert_eq!(first(&all).strings.len(), 3);
+    }
+
+    #[test]
+    fn parameters_are_removed_only_from_live_unselected_namespaces() {
+        let (profile, compiled) = profile();
+        let mut all = done(tenants(&[("a", Some("1")), ("b", Some("2"))]), &{
+            plan(&profile, &compiled, &tenants(&[("a", Some("1")), ("b", Some("2"))]), &Keep::Nothing, now())
+        });
+        change(&mut all.namespaces[0], |namespace| namespace.labels.clear());
+        Arc::make_mut(&mut all.namespaces[1]).terminating = true;
+        let plan = plan(&profile, &compiled, &all, &Keep::Nothing, now());
+        assert_eq!((plan.writes().count(), plan.selected), (0, 0));
+        assert_eq!(plan.removable.into_iter().collect::<Vec<_>>(), ["a"]);
+    }
+
+    #[test]
+    fn parameters_of_a_namespace_that_is_gone_are_removed() {
+        let (profile, compiled) = profile();
+        let both = tenants(&[("a", Some("1")), ("b", Some("2"))]);
+        let mut all = done(
+            both,
+            &plan(&profile, &compiled, &tenants(&[("a", Some("1")), ("b", Some("2"))]), &Keep::Nothing, now()),
+        );
+        all.namespaces.remove(0);
+        let plan = plan(&profile, &compiled, &all, &Keep::Nothing, now());
+        assert_eq!((plan.writes().count(), plan.selected, plan.ready), (0, 1, 1));
+        assert_eq!(plan.removable.into_iter().collect::<Vec<_>>(), ["a"]);
+    }
+}
