@@ -223,7 +223,7 @@ async fn write(
         "status": {"conditions": conditions, "observedGeneration": generation},
     }));
     let written = call(api.patch_status(&exception.name, &parameters, &patch)).await?;
-    cx.metrics.wrote("ToolSecurityException", "patch");
+    cx.metrics.writes.wrote("ToolSecurityException", "patch");
     cx.store.asked.wrote(namespace, exception, version(&written.metadata), reported.clone());
     Ok(())
 }

@@ -27,7 +27,7 @@ use crate::{
         converge::converge,
     },
     generations::accepted::AcceptedProfile,
-    param_plan::resolve::Keep,
+    param_plan::retained::Keep,
     watch::store::ObservedPair,
 };
 
@@ -174,7 +174,7 @@ async fn delete_surplus(cx: &Context, profile: &str, part: Part, desired: &Pair)
     for surplus in cx.store.pair(profile, part).bindings.into_keys() {
         if !desired.bindings().any(|binding| name(binding) == surplus) {
             delete::binding(cx, &surplus).await?;
-            cx.metrics.wrote(BINDING, "delete");
+            cx.metrics.writes.wrote(BINDING, "delete");
         }
     }
     Ok(())
@@ -235,11 +235,11 @@ async fn delete_pair(cx: &Context, profile: &str, part: Part) -> Result<(), ApiE
     let observed = cx.store.pair(profile, part);
     if !observed.bindings.is_empty() {
         delete::bindings(cx, profile, part).await?;
-        cx.metrics.wrote(BINDING, "delete");
+        cx.metrics.writes.wrote(BINDING, "delete");
     }
     if observed.policy.is_some() {
         delete::policy(cx, profile, part).await?;
-        cx.metrics.wrote(POLICY, "delete");
+        cx.metrics.writes.wrote(POLICY, "delete");
         tracing::info!(profile, ?part, "deleted a policy that the profile no longer needs");
     }
     Ok(())
@@ -270,7 +270,7 @@ async fn write_policy(
     let api: Api<ValidatingAdmissionPolicy> = Api::all(cx.client.clone());
     let (written, verb) = converge(&api, desired, observed, names::field_manager::POLICY, same).await?;
     tracing::info!(profile = accepted.compiled.profile, verb = ?verb, drift, "wrote a policy");
-    cx.metrics.wrote(POLICY, verb.label());
+    cx.metrics.writes.wrote(POLICY, verb.label());
     cx.store.wrote_policy(written);
     {
         let mut in_force = state.in_force();
@@ -299,7 +299,7 @@ async fn write_binding(
     let api: Api<ValidatingAdmissionPolicyBinding> = Api::all(cx.client.clone());
     let (written, verb) = converge(&api, desired, observed, names::field_manager::POLICY, same).await?;
     tracing::info!(profile = accepted.compiled.profile, verb = ?verb, drift, "wrote a binding");
-    cx.metrics.wrote(BINDING, verb.label());
+    cx.metrics.writes.wrote(BINDING, verb.label());
     cx.store.wrote_binding(written);
     state.in_force().wrote = true;
     report_drift(cx, accepted, drift, BINDING, desired);
@@ -318,7 +318,7 @@ where
     K: Resource<DynamicType = ()>,
 {
     if drift {
-        cx.metrics.drifted(kind);
+        cx.metrics.writes.drifted(kind);
         let name = repaired.meta().name.as_deref().unwrap_or_default();
         let note = format!("{kind} {name} was changed by another client and restored");
         cx.events.repaired::<K>(&accepted.profile.metadata, repaired.meta(), &note);

@@ -14,7 +14,7 @@ use crate::{
     api_request::LINGER,
     evaluation::Judge,
     generations::accepted::AcceptedProfile,
-    param_plan::{profile_params::Tenancy, resolve::Keep},
+    param_plan::{profile_params::Tenancy, retained::Keep},
     waves::RolloutState,
 };
 

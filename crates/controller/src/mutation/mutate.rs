@@ -294,9 +294,9 @@ where
         |found: K| generation(found.meta()).is_some_and(|generation| generation == accepted.generation().to_string());
     let (kind, drift) = (kind.name(), kept || found.is_some_and(of_generation));
     tracing::info!(kind, ?verb, drift, "wrote a mutating policy or binding");
-    cx.metrics.wrote(kind, verb.label());
+    cx.metrics.writes.wrote(kind, verb.label());
     if drift {
-        cx.metrics.drifted(kind);
+        cx.metrics.writes.drifted(kind);
         let name = written.meta().name.as_deref().unwrap_or_default();
         let note = format!("{kind} {name} was changed by another client and restored");
         cx.events.repaired::<K>(&accepted.profile.metadata, written.meta(), &note);

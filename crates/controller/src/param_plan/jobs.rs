@@ -11,7 +11,7 @@ use std::{
 
 use tokio::time::Instant;
 
-use crate::param_plan::resolve::Write;
+use crate::param_plan::namespace_plan::Write;
 
 /// How long a new generation of the profile waits for hanging requests.
 const PATIENCE: Duration = Duration::from_secs(5);

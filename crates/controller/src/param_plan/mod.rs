@@ -2,5 +2,7 @@
 //! the lane is [`crate::params`].
 
 pub mod jobs;
+pub mod namespace_plan;
+pub mod plan;
 pub mod profile_params;
-pub mod resolve;
+pub mod retained;

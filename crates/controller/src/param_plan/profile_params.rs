@@ -11,7 +11,9 @@ use crate::{
     generations::accepted::AcceptedProfile,
     param_plan::{
         jobs::{Class, Job},
-        resolve::{Keep, Plan, Todo},
+        namespace_plan::Todo,
+        plan::Plan,
+        retained::Keep,
     },
     queue::Later,
 };

@@ -22,8 +22,10 @@ use crate::{
     message::few,
     param_plan::{
         jobs::{Awaited, Class},
+        namespace_plan::{self, NamespacePlan, Rules, Todo},
+        plan::Plan,
         profile_params::{Planned, Tenancy},
-        resolve::{self, Keep, NamespacePlan, Plan, Rules, Todo},
+        retained::Keep,
     },
     params::write::{PARAMS, begin_jobs},
     queue::{Later, Next},
@@ -114,7 +116,7 @@ fn plan_changed(cx: &Context, profile: &str, state: &State, rules: Rules<'_>, ch
 /// True if parameters that must be written were right before.
 fn drifted(before: Option<&NamespacePlan>, now: Option<&NamespacePlan>) -> bool {
     match (before.map(|before| &before.todo), now.map(|now| &now.todo)) {
-        (Some(Todo::Nothing(Some(right))), Some(Todo::Write(write))) => resolve::is(&write.params, right),
+        (Some(Todo::Nothing(Some(right))), Some(Todo::Write(write))) => namespace_plan::is(&write.params, right),
         _ => false,
     }
 }

@@ -18,7 +18,7 @@ use crate::{
     generated::converge::{self, Verb},
     param_plan::{
         jobs::{Begun, Job},
-        resolve::Write,
+        namespace_plan::Write,
     },
 };
 
@@ -60,7 +60,7 @@ async fn perform(cx: &Context, profile: &str, namespace: &str, job: Job) {
             let mut tenancy = state.tenancy();
             tenancy.failures.remove(namespace);
             if matches!(job, Job::Write { drifted: true, .. }) {
-                cx.metrics.drifted(PARAMS);
+                cx.metrics.writes.drifted(PARAMS);
                 tenancy.restored.push(namespace.to_owned());
             }
         }
@@ -81,7 +81,7 @@ async fn write_one(cx: &Context, profile: &str, namespace: &str, write: &Write) 
     free(cx, &api, profile, namespace).await?;
     let same = |found: &ToolSecurityParams| found.spec == params.spec;
     let written = converge::apply(&api, &params, names::field_manager::PARAMS, same).await?;
-    cx.metrics.wrote(PARAMS, Verb::Apply.label());
+    cx.metrics.writes.wrote(PARAMS, Verb::Apply.label());
     if let Some(problem) = write.new_problem(&params.spec) {
         let note = format!("every pod violates the profile: {problem}");
         cx.events.params(&written.metadata, EventType::Warning, "ParameterInvalid", &note);
@@ -98,7 +98,7 @@ async fn delete_one(cx: &Context, profile: &str, namespace: &str) -> Result<(), 
     free(cx, &api, profile, namespace).await?;
     let version = cx.store.params_version(profile, namespace);
     gone(api.delete(&names::params(profile), &DeleteParams::default())).await?;
-    cx.metrics.wrote(PARAMS, "delete");
+    cx.metrics.writes.wrote(PARAMS, "delete");
     cx.store.deleted_params(profile, namespace, version);
     Ok(())
 }

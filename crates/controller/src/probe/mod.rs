@@ -5,10 +5,12 @@
 //! the namespace has the labels for one profile at a time.
 
 mod answers;
+mod denials;
 mod discover;
 mod enforcement;
 mod labels;
 mod mutation;
+mod outcome;
 mod servers;
 mod site;
 #[cfg(test)]
@@ -22,8 +24,8 @@ use palisade_api::names::{self, Part};
 use palisade_objects::selector::Labels;
 use palisade_process::Supervisor;
 
-pub use enforcement::EnforcementAnswer;
 pub use mutation::{MutationAnswer, ObservedMutators};
+pub use outcome::EnforcementAnswer;
 pub use servers::Servers;
 
 use self::{
@@ -123,7 +125,7 @@ impl Prober {
     pub async fn some_denies(&self, accepted: &AcceptedProfile) -> Option<bool> {
         // A removal waits for this, so it goes first.
         let _turn = self.turns.next(Duration::ZERO).await;
-        enforcement::some_denies(&self.site, accepted).await
+        denials::some_denies(&self.site, accepted).await
     }
 
     /// True if all API servers deny a violating object by this generation of the policy for a part. `None` if that
@@ -131,7 +133,7 @@ impl Prober {
     pub async fn all_deny(&self, accepted: &AcceptedProfile, part: Part) -> Option<bool> {
         // The write of a policy waits for this.
         let _turn = self.turns.next(Duration::ZERO).await;
-        enforcement::all_deny(&self.site, accepted, part).await
+        denials::all_deny(&self.site, accepted, part).await
     }
 
     /// Takes the labels away.

@@ -185,7 +185,7 @@ impl Question for MutationProbe {
             None => MutationResult::Failed,
         };
         tracing::info!(profile = self.profile(), result = result.label(), failed = ?answer.failed(), "probed which engine mutates pods");
-        self.metrics.mutated(self.profile(), result);
+        self.metrics.probes.mutation_ended(self.profile(), result);
     }
 }
 

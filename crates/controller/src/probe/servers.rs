@@ -204,14 +204,14 @@ impl Servers {
             return false;
         }
         for (address, why) in &now_silent {
-            self.metrics.answers(address, why.is_none());
+            self.metrics.probes.set_answers(address, why.is_none());
             if let Some(why) = why {
                 tracing::warn!(address, error = why, "an API server did not answer");
             }
         }
         for (address, _) in was_silent.iter().flatten().filter(|(old, _)| !now_silent.iter().any(|(new, _)| new == old))
         {
-            self.metrics.forget_server(address);
+            self.metrics.probes.forget_server(address);
         }
         let addresses: Vec<_> = now_silent.iter().map(|(address, _)| address.as_str()).collect();
         tracing::info!(?addresses, alone = set.alone, "probing API servers");

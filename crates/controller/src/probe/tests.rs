@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tower::{BoxError, service_fn};
 
-use super::{answers::Question, enforcement::Outcome, servers::Server, turns::Turn, *};
+use super::{answers::Question, outcome::Outcome, servers::Server, turns::Turn, *};
 use crate::{options::ApiServers, status::ConditionStatus};
 
 /// An API server that has a probe namespace.

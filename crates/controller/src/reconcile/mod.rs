@@ -112,11 +112,11 @@ async fn reconcile_once(cx: &Arc<Context>, all: &AllProgress, profile: &str) -> 
     let next = match result {
         Ok(next) => {
             progress.failures = 0;
-            cx.metrics.reconciled("ok", took);
+            cx.metrics.reconciles.ended("ok", took);
             next
         }
         Err(error) => {
-            cx.metrics.reconciled(error.stage(), took);
+            cx.metrics.reconciles.ended(error.stage(), took);
             let after = backoff(&mut progress);
             tracing::warn!(%error, ?after, "reconciliation failed; will retry");
             Next::After(after)

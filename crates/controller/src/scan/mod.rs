@@ -112,12 +112,12 @@ impl Scan {
             match self.pass(&subjects).await {
                 Ok(()) => {
                     failures = 0;
-                    self.cx.metrics.scanned("ok", begun.elapsed());
+                    self.cx.metrics.scans.ended("ok", begun.elapsed());
                 }
                 Err(error) => {
                     failures += 1;
                     tracing::warn!(%error, "the background scan failed; will retry");
-                    self.cx.metrics.scanned("error", begun.elapsed());
+                    self.cx.metrics.scans.ended("error", begun.elapsed());
                     self.failed(&subjects, &error);
                 }
             }
@@ -177,7 +177,7 @@ impl Scan {
         self.memory = memory;
         self.cx.store.asked.set_needed(needed);
         self.cx.queues.exceptions.trigger(self.cx.store.asked.namespaces());
-        self.cx.metrics.scan_objects(objects);
+        self.cx.metrics.scans.set_objects(objects);
         let tallies = tally::count(&found, &owners);
         let mut budget = Budget::new(self.budget);
         let written = self.report(&snapshot, &tallies, &mut budget).await;

@@ -221,7 +221,7 @@ where
     let api = within(cx, kind, desired);
     match converge::send(&api, desired, found, names::field_manager::REPORT, Dry::No).await {
         Ok((_, verb)) => {
-            cx.metrics.wrote(kind.name, verb.label());
+            cx.metrics.writes.wrote(kind.name, verb.label());
             Ok(true)
         }
         Err(error) if error.is_without_namespace() => Ok(false),
@@ -237,7 +237,7 @@ where
     let parameters = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
     let existed = gone(within(cx, kind, found).delete(&found.name_any(), &parameters)).await?;
     if existed {
-        cx.metrics.wrote(kind.name, "delete");
+        cx.metrics.writes.wrote(kind.name, "delete");
     }
     Ok(existed)
 }

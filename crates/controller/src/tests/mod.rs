@@ -2,8 +2,10 @@
 //! in `tests/apiserver` use a real one.
 
 mod exceptions;
+mod generations;
 mod lanes;
 mod mock;
+mod parameters;
 mod removal;
 mod rollout;
 mod stages;
@@ -159,6 +161,12 @@ impl Setup {
         })
         .await
     }
+}
+
+/// A controller with namespaces `n0`, `n1` and so on.
+fn setup(namespaces: usize) -> Setup {
+    let names: Vec<_> = (0..namespaces).map(|n| format!("n{n}")).collect();
+    Setup::new(&names.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
 fn path(kind: &str, profile: &str) -> String {
