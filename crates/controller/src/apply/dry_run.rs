@@ -1,4 +1,4 @@
-//! Stage try: asks the API server to validate a generation before any of its objects is written.
+//! Stage dry run: asks the API server to validate a generation before any of its objects is written.
 //!
 //! The gate implements the validation of the API server. Gaps in it must not lead to policies of one generation beside
 //! parameters of another. Therefore this stage sends each policy and binding as a dry run. If the API server rejects
@@ -11,10 +11,7 @@ use kube::{
     Api, Resource,
     api::{ApiResource, DynamicObject},
 };
-use palisade_api::{
-    conditions::{ConditionType, Reason},
-    names,
-};
+use palisade_api::names;
 use palisade_objects::json::Change as _;
 use serde::{Serialize, de::DeserializeOwned};
 use tokio::time::Instant;
@@ -27,121 +24,85 @@ use crate::{
         converge::{Dry, send},
         mutating_policies,
     },
-    generations::accepted::{AcceptedProfile, Rejection, Verdict},
+    generations::{
+        accepted::{AcceptedProfile, Rejection},
+        target::DryRunAnswer,
+    },
     queue::Later,
-    watch::store::ObservedProfile,
 };
-
-/// The longest message about a generation that was refuted, in characters.
-const MESSAGE: usize = 3000;
 
 /// State of this stage for a profile.
 #[derive(Debug, Default)]
-pub struct TrialState {
-    /// The last answer.
-    last: Option<Tried>,
+pub struct DryRunState {
+    last: Option<DryRunResult>,
 }
 
-/// The answer of the API server for a generation.
+/// The last answer of the API server.
 #[derive(Debug)]
-struct Tried {
-    /// The generation.
+struct DryRunResult {
     generation: i64,
     /// Why it rejects the generation, if it does.
     result: Result<(), Arc<Rejection>>,
     /// How often in a row it has rejected the generation.
     failures: u32,
-    /// When to ask again, if it rejects.
-    again: Instant,
+    /// The time of the next dry run, if it rejects.
+    retry_at: Instant,
 }
 
-/// The verdict of the API server on a generation. This stage asks once before writing, and again periodically while the
-/// API server rejects the generation.
-pub async fn tried(
+/// The answer of the API server about a generation. This stage asks once before writing, and again periodically while
+/// the API server rejects the generation.
+pub async fn answer(
     cx: &Context,
     profile: &str,
     state: &State,
-    accepted: &Arc<AcceptedProfile>,
-    trial: &mut TrialState,
+    accepted: &AcceptedProfile,
+    dry_run: &mut DryRunState,
     later: &mut Later,
-) -> Result<Verdict, ApiError> {
+) -> DryRunAnswer {
     let generation = accepted.generation();
     if state.in_force().generation() == Some(generation) {
-        return Ok(Ok(Arc::clone(accepted)));
+        return DryRunAnswer::Accepted;
     }
     let now = Instant::now();
-    let before = trial.last.as_ref().filter(|tried| tried.generation == generation);
-    match before {
-        Some(Tried { result: Ok(()), .. }) => return Ok(Ok(Arc::clone(accepted))),
-        Some(Tried { result: Err(rejection), again, .. }) if *again > now => {
-            later.at(Some(again.duration_since(now)));
-            return Ok(Err(Arc::clone(rejection)));
+    match dry_run.last.as_ref().filter(|last| last.generation == generation) {
+        Some(DryRunResult { result: Ok(()), .. }) => return DryRunAnswer::Accepted,
+        Some(DryRunResult { result: Err(rejection), retry_at, .. }) if *retry_at > now => {
+            later.at(Some(retry_at.duration_since(now)));
+            return DryRunAnswer::Rejected(Arc::clone(rejection));
         }
         _ => {}
     }
     if is_bundle(&cx.store, profile, accepted) {
-        return Ok(Ok(Arc::clone(accepted)));
+        return DryRunAnswer::Accepted;
     }
-    match dry_run(cx, accepted).await? {
-        Ok(()) => {
-            trial.last = Some(Tried { generation, result: Ok(()), failures: 0, again: now });
-            Ok(Ok(Arc::clone(accepted)))
+    match send_all(cx, accepted).await {
+        Ok(Ok(())) => {
+            dry_run.last = Some(DryRunResult { generation, result: Ok(()), failures: 0, retry_at: now });
+            DryRunAnswer::Accepted
         }
-        Err(rejection) => Ok(Err(reject(trial, generation, rejection, later))),
+        Ok(Err(rejection)) => DryRunAnswer::Rejected(reject(dry_run, generation, rejection, later)),
+        Err(error) => DryRunAnswer::NoVerdict(error),
     }
 }
 
-/// The API server rejects a generation: remembers that, and when to ask again.
-pub fn reject(trial: &mut TrialState, generation: i64, rejection: Rejection, later: &mut Later) -> Arc<Rejection> {
-    let before = trial.last.as_ref().filter(|tried| tried.generation == generation);
-    let failures = before.map_or(0, |tried| tried.failures).saturating_add(1);
+/// The API server rejects a generation: remembers the rejection and the time of the next dry run.
+pub fn reject(dry_run: &mut DryRunState, generation: i64, rejection: Rejection, later: &mut Later) -> Arc<Rejection> {
+    let before = dry_run.last.as_ref().filter(|last| last.generation == generation);
+    let failures = before.map_or(0, |last| last.failures).saturating_add(1);
     let after = palisade_process::delay(failures.saturating_add(2), Duration::from_mins(1));
     tracing::warn!(error = rejection.message, ?after, "the API server rejects the profile; will retry");
     later.at(Some(after));
     let rejection = Arc::new(rejection);
-    let (result, again) = (Err(Arc::clone(&rejection)), Instant::now() + after);
-    trial.last = Some(Tried { generation, result, failures, again });
+    let (result, retry_at) = (Err(Arc::clone(&rejection)), Instant::now() + after);
+    dry_run.last = Some(DryRunResult { generation, result, failures, retry_at });
     rejection
-}
-
-/// A generation that probes refuted: with it in effect, an API server denied a compliant object.
-#[derive(Clone, Debug)]
-pub struct Refuted {
-    /// The generation.
-    pub generation: i64,
-    /// Why it is not accepted.
-    pub rejection: Arc<Rejection>,
-}
-
-impl Refuted {
-    /// The generation is refuted, and another one is put back.
-    pub fn new(generation: i64, why: &str, put_back: i64) -> Self {
-        let message = format!(
-            "{why}; therefore the spec of generation {put_back} was restored. Another component of the cluster may \
-             change objects before they are evaluated. Change the profile to try again"
-        );
-        let message = message.chars().take(MESSAGE).collect();
-        Self { generation, rejection: Arc::new(Rejection { reason: Reason::CompliantPodDenied, message }) }
-    }
-
-    /// The report of an earlier process about the generation in the cluster: a restart must not try it again.
-    pub fn reported(observed: &ObservedProfile) -> Option<Self> {
-        let status = observed.profile.as_ref().ok()?.status.as_ref()?;
-        let accepted = ConditionType::Accepted.to_string();
-        let condition = status.conditions.iter().find(|condition| condition.type_ == accepted)?;
-        let reason = Reason::CompliantPodDenied;
-        let generation = observed.meta.generation?;
-        let is_this = condition.reason == reason.to_string() && condition.observed_generation == Some(generation);
-        let rejection = || Arc::new(Rejection { reason, message: condition.message.clone() });
-        is_this.then(|| Self { generation, rejection: rejection() })
-    }
 }
 
 /// Asks the API server whether it would accept all policies and bindings.
 ///
 /// # Errors
 /// It gave no verdict.
-async fn dry_run(cx: &Context, accepted: &AcceptedProfile) -> Result<Result<(), Rejection>, ApiError> {
+async fn send_all(cx: &Context, accepted: &AcceptedProfile) -> Result<Result<(), Rejection>, ApiError> {
     for (part, pair) in accepted.compiled.bundle.pairs() {
         let policy = &pair.policy;
         let observed = cx.store.pair(&accepted.compiled.profile, part);

@@ -5,3 +5,4 @@ pub mod bundle;
 pub mod delete;
 pub mod dry_run;
 pub mod repair;
+pub mod transition;

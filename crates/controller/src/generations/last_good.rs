@@ -1,27 +1,24 @@
-//! The last generation that took effect: in memory, and in a `ControllerRevision` for restarts.
+//! The revision of the last generation that took effect: a `ControllerRevision` for restarts.
 
 use std::{sync::Arc, time::Duration};
 
 use kube::Client;
 use tokio::time::Instant;
 
-use crate::{
-    api_request::ApiError,
-    generations::{
-        accepted::AcceptedProfile,
-        compile::{self, CompileState, Compiler},
-        revision,
-    },
-    watch::store::ObservedProfile,
+use super::{
+    accepted::AcceptedProfile,
+    compile::{self, CompileState, Compiler},
+    revision,
+    target::Generations,
 };
+use crate::{api_request::ApiError, watch::store::ObservedProfile};
 
-/// How long after a failure the revision is saved again.
-const RETRY: Duration = Duration::from_secs(30);
+/// Time between two attempts to save the revision.
+const RETRY_INTERVAL: Duration = Duration::from_secs(30);
 
-/// The last generation that took effect.
+/// The saved revision of a profile.
 #[derive(Debug, Default)]
-pub struct LastGood {
-    profile: Option<Arc<AcceptedProfile>>,
+pub struct SavedRevision {
     /// True if the revision was read, or is not needed.
     read: bool,
     /// The generation for which the revision was saved.
@@ -30,28 +27,18 @@ pub struct LastGood {
     retry_at: Option<Instant>,
 }
 
-impl LastGood {
-    /// The remembered generation.
-    pub fn get(&self) -> Option<&Arc<AcceptedProfile>> {
-        self.profile.as_ref()
-    }
-
-    /// Remembers another one, or none.
-    pub fn set(&mut self, profile: Option<Arc<AcceptedProfile>>) {
-        self.profile = profile;
-    }
-
+impl SavedRevision {
     /// True if the revision of a generation was saved.
-    pub fn is_saved(&self, generation: i64) -> bool {
+    pub fn is_of(&self, generation: i64) -> bool {
         self.saved == Some(generation)
     }
 
-    /// Puts an earlier one back: its revision is to be the newest again.
-    pub fn put_back(&mut self, profile: &Arc<AcceptedProfile>) {
-        (self.profile, self.saved, self.retry_at) = (Some(Arc::clone(profile)), None, None);
+    /// Another generation was restored: its revision must be saved again, so that it is the newest.
+    pub fn invalidate(&mut self) {
+        (self.saved, self.retry_at) = (None, None);
     }
 
-    /// Loads it from memory, otherwise from the revision.
+    /// Loads the last good generation from the revision, unless it is known.
     ///
     /// # Errors
     ///
@@ -62,33 +49,35 @@ impl LastGood {
         compiler: &Compiler,
         observed: &ObservedProfile,
         compiled: &mut CompileState,
-    ) -> Result<Option<Arc<AcceptedProfile>>, ApiError> {
-        if self.profile.is_none() && !self.read {
-            if let Some(saved) = revision::load(client, &observed.meta).await? {
-                let written =
-                    observed.profile.as_ref().ok().filter(|written| {
-                        observed.meta.generation == Some(saved.generation) && written.spec == saved.spec
-                    });
-                self.profile = if written.is_some() {
-                    // Usually after a restart. The gate checks it once.
-                    self.saved = Some(saved.generation);
-                    compile::verdict(compiler, observed, compiled).await.ok()
-                } else {
-                    compile::earlier(compiler, observed, saved.generation, saved.spec).await.map(Arc::new)
-                };
-            }
-            self.read = true;
+        generations: &mut Generations,
+    ) -> Result<(), ApiError> {
+        if self.read || generations.last_good().is_some() {
+            return Ok(());
         }
-        Ok(self.profile.clone())
+        if let Some(saved) = revision::load(client, &observed.meta).await? {
+            let written = observed
+                .profile
+                .as_ref()
+                .ok()
+                .filter(|written| observed.meta.generation == Some(saved.generation) && written.spec == saved.spec);
+            generations.set_last_good(if written.is_some() {
+                // Usually after a restart. The gate checks it once.
+                self.saved = Some(saved.generation);
+                compile::verdict(compiler, observed, compiled).await.ok()
+            } else {
+                compile::earlier(compiler, observed, saved.generation, saved.spec).await.map(Arc::new)
+            });
+        }
+        self.read = true;
+        Ok(())
     }
 
-    /// Stores the generation that is now in effect, and saves its revision. A failure does not stop the lane: the
-    /// result is the time of the next attempt.
-    pub async fn save(&mut self, client: &Client, accepted: &Arc<AcceptedProfile>) -> Option<Duration> {
-        self.profile = Some(Arc::clone(accepted));
+    /// Saves the revision of the generation in effect. A failure does not stop the lane: the result is the time of the
+    /// next attempt.
+    pub async fn save(&mut self, client: &Client, accepted: &AcceptedProfile) -> Option<Duration> {
         self.read = true;
         let now = Instant::now();
-        if self.is_saved(accepted.generation()) {
+        if self.is_of(accepted.generation()) {
             return None;
         }
         if let Some(retry_at) = self.retry_at.filter(|retry_at| *retry_at > now) {
@@ -101,8 +90,8 @@ impl LastGood {
             }
             Err(error) => {
                 tracing::warn!(%error, "could not save the revision of the last good spec; a restart would lose it");
-                self.retry_at = Some(now + RETRY);
-                Some(RETRY)
+                self.retry_at = Some(now + RETRY_INTERVAL);
+                Some(RETRY_INTERVAL)
             }
         }
     }

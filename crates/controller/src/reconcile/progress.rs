@@ -2,14 +2,14 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Mutex, PoisonError},
 };
 
+use super::report::ReportState;
 use crate::{
-    apply::dry_run::{Refuted, TrialState},
-    generations::{accepted::AcceptedProfile, compile::CompileState, last_good::LastGood},
+    apply::dry_run::DryRunState,
+    generations::{compile::CompileState, last_good::SavedRevision, target::Generations},
     mutation::mutate::MutationState,
-    reconcile::report::ReportState,
     removal::remove::Removal,
 };
 
@@ -20,14 +20,12 @@ pub struct Progress {
     pub uid: String,
     /// Stages compile and check.
     pub compile: CompileState,
-    /// Stage try.
-    pub trial: TrialState,
-    /// The last generation that took effect.
-    pub last_good: LastGood,
-    /// The last generation that all probes passed, or that needs none.
-    pub proven: Option<Arc<AcceptedProfile>>,
-    /// The generation that probes refuted.
-    pub refuted: Option<Refuted>,
+    /// Stage dry run.
+    pub dry_run: DryRunState,
+    /// The generations of the profile.
+    pub generations: Generations,
+    /// The saved revision of the last good generation.
+    pub revision: SavedRevision,
     /// Stage mutate; `None` before it has looked.
     pub mutation: Option<MutationState>,
     /// Stage report.

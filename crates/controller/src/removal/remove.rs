@@ -17,7 +17,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::{
     api_request::{ApiError, LINGER, SETTLE, call},
-    apply::{delete, repair},
+    apply::{delete, transition},
     context::{Context, state::State},
     generations::{accepted::AcceptedProfile, revision},
     mutation::mutate,
@@ -167,7 +167,7 @@ pub async fn step(
 
 /// Stops repairs and writes of parameters.
 pub async fn stop_writing(cx: &Context, profile: &str, state: &State) {
-    repair::stop(state).await;
+    transition::stop(state).await;
     state.tenancy().stop();
     cx.jobs.clear(profile);
 }
