@@ -5,14 +5,14 @@ use std::{error::Error as _, future::Future, time::Duration};
 use kube::{core::response::Status, runtime::watcher};
 
 /// Time limit of a request. Watches do not use [`call`].
-const TIMEOUT: Duration = Duration::from_secs(30);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// After this time each API server evaluates a newly written policy: it reads policies and bindings about once a
 /// second.
-pub const SETTLE: Duration = Duration::from_secs(2);
-/// Time for which parameters are kept while an API server may still read them. It is longer than [`SETTLE`]: a busy API
+pub const POLICY_PROPAGATION: Duration = Duration::from_secs(2);
+/// Time for which parameters are kept while an API server may still read them. It is longer than [`POLICY_PROPAGATION`]: a busy API
 /// server may need more time, and not every profile can be probed. Parameters that are removed too early deny all pods,
 /// while parameters that remain cause no harm.
-pub const LINGER: Duration = Duration::from_secs(10);
+pub const PARAMS_RETENTION: Duration = Duration::from_secs(10);
 
 /// Why a request failed.
 #[derive(Debug, thiserror::Error)]
@@ -145,9 +145,9 @@ fn is_missing_right(status: &Status) -> bool {
 
 /// Makes a request.
 pub async fn call<T>(request: impl Future<Output = kube::Result<T>>) -> Result<T, ApiError> {
-    match tokio::time::timeout(TIMEOUT, request).await {
+    match tokio::time::timeout(REQUEST_TIMEOUT, request).await {
         Ok(answer) => answer.map_err(ApiError::from),
-        Err(_) => Err(ApiError::Timeout(TIMEOUT)),
+        Err(_) => Err(ApiError::Timeout(REQUEST_TIMEOUT)),
     }
 }
 

@@ -15,7 +15,7 @@ use serde_json::{Value as Json, json};
 use crate::{generations::accepted::AcceptedProfile, message::counted};
 
 /// The longest reason, in characters.
-const LONGEST: usize = 400;
+const MAX_REASON_CHARS: usize = 400;
 
 /// The policies of a profile, for evaluation.
 #[derive(Debug)]
@@ -64,7 +64,7 @@ impl Findings {
             };
             self.count += 1;
             let name = object.pointer("/metadata/name").and_then(Json::as_str).unwrap_or_default();
-            self.first.get_or_insert_with(|| format!("{kind} {name}: {why}").chars().take(LONGEST).collect());
+            self.first.get_or_insert_with(|| format!("{kind} {name}: {why}").chars().take(MAX_REASON_CHARS).collect());
         }
     }
 

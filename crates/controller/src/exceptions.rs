@@ -27,7 +27,7 @@ use crate::{
     api_request::{ApiError, call},
     context::Context,
     generations::accepted::AcceptedProfile,
-    queue::{Later, Next},
+    queue::{MinDelay, Requeue},
     status::ConditionStatus,
     watch::{
         exception_store::{ObservedException, Reported},
@@ -36,28 +36,28 @@ use crate::{
 };
 
 /// How long after a failed write it is tried again.
-const AGAIN: Duration = Duration::from_secs(10);
+const RETRY_INTERVAL: Duration = Duration::from_secs(10);
 /// The longest message, in characters.
-const LONGEST: usize = 1000;
+const MAX_MESSAGE_CHARS: usize = 1000;
 
 /// Processes a namespace.
-pub fn work(cx: Arc<Context>, namespace: String) -> BoxFuture<'static, Next> {
+pub fn work(cx: Arc<Context>, namespace: String) -> BoxFuture<'static, Requeue> {
     async move { report_all(&cx, &namespace).await }.boxed()
 }
 
-async fn report_all(cx: &Context, namespace: &str) -> Next {
+async fn report_all(cx: &Context, namespace: &str) -> Requeue {
     let now = Timestamp::now();
-    let mut later = Later::default();
-    for exception in cx.store.asked.in_namespace(namespace) {
+    let mut later = MinDelay::default();
+    for exception in cx.store.exceptions.in_namespace(namespace) {
         if cx.stop.is_cancelled() {
-            return Next::Change;
+            return Requeue::Change;
         }
         let Some((reason, message)) = standing(cx, namespace, &exception, now) else { continue };
         if let Ok(rest) = Duration::try_from(exception.request.expires.duration_since(now)) {
             // A little later, so that it is surely over.
             later.at((!rest.is_zero()).then(|| rest + Duration::from_secs(1)));
         }
-        let need = match cx.store.asked.is_needed(&exception) {
+        let need = match cx.store.exceptions.is_needed(&exception) {
             _ if !cx.scans => Need::NobodyLooks,
             None => Need::Unknown,
             Some(is) => Need::Known(is),
@@ -86,7 +86,7 @@ async fn report_all(cx: &Context, namespace: &str) -> Next {
             Err(error) if error.is_not_found() || error.is_conflict() => {}
             Err(error) => {
                 tracing::warn!(namespace, exception = exception.name, %error, "could not write the status of an exception");
-                later.at(Some(AGAIN));
+                later.at(Some(RETRY_INTERVAL));
             }
         }
     }
@@ -104,7 +104,7 @@ fn standing(
     if cx.store.profile(profile).is_none() {
         return Some((ExceptionReason::ProfileNotFound, format!("ToolSecurityProfile {profile} does not exist")));
     }
-    let target: Arc<AcceptedProfile> = cx.states.get(profile)?.tenancy().target.clone()?;
+    let target: Arc<AcceptedProfile> = cx.states.get(profile)?.params().target.clone()?;
     let (found, observed) = cx.store.tenant(profile, namespace);
     let found = found?.namespace.get();
     if !selects(&target.profile.spec, &found) {
@@ -115,7 +115,7 @@ fn standing(
     if reason != ExceptionReason::InForce {
         return Some((reason, message));
     }
-    let all = cx.store.asked.of(profile, namespace);
+    let all = cx.store.exceptions.of(profile, namespace);
     let desired = target.compiled.params(&found, all.iter().map(|one| &one.request), now)?.spec;
     if !desired.problem.is_empty() {
         let message = format!("every pod in this namespace violates profile {profile}: {}", desired.problem);
@@ -162,7 +162,7 @@ fn conditions(
             type_: type_.to_string(),
             status: status.to_owned(),
             reason: reason.to_string(),
-            message: message.chars().take(LONGEST).collect(),
+            message: message.chars().take(MAX_MESSAGE_CHARS).collect(),
             observed_generation: Some(exception.generation),
             last_transition_time: before.map_or(Time(now), |before| before.last_transition_time.clone()),
         }
@@ -224,7 +224,7 @@ async fn write(
     }));
     let written = call(api.patch_status(&exception.name, &parameters, &patch)).await?;
     cx.metrics.writes.wrote("ToolSecurityException", "patch");
-    cx.store.asked.wrote(namespace, exception, version(&written.metadata), reported.clone());
+    cx.store.exceptions.wrote(namespace, exception, version(&written.metadata), reported.clone());
     Ok(())
 }
 

@@ -5,29 +5,29 @@ use std::fmt::Write as _;
 use palisade_api::Diagnostic;
 
 /// How many diagnostics or names a message has.
-const SHOWN: usize = 5;
+const MAX_ITEMS: usize = 5;
 /// The longest diagnostic in a message, in characters.
-const LONGEST: usize = 1000;
+const MAX_DIAGNOSTIC_CHARS: usize = 1000;
 
 /// The first diagnostics on one line, and how many more there are.
 pub fn diagnostics(all: &[Diagnostic]) -> String {
     let mut message = String::new();
-    for (index, diagnostic) in all.iter().take(SHOWN).enumerate() {
+    for (index, diagnostic) in all.iter().take(MAX_ITEMS).enumerate() {
         let separator = if index == 0 { "" } else { "; " };
-        let text: String = diagnostic.to_string().chars().take(LONGEST).collect();
+        let text: String = diagnostic.to_string().chars().take(MAX_DIAGNOSTIC_CHARS).collect();
         let _ = write!(message, "{separator}{text}");
     }
-    if all.len() > SHOWN {
-        let _ = write!(message, "; and {} more", all.len() - SHOWN);
+    if all.len() > MAX_ITEMS {
+        let _ = write!(message, "; and {} more", all.len() - MAX_ITEMS);
     }
     message
 }
 
 /// Some names, and how many more there are.
 pub fn few<S: AsRef<str>>(all: &[S]) -> String {
-    let mut text = all.iter().take(SHOWN).map(AsRef::as_ref).collect::<Vec<_>>().join(", ");
-    if all.len() > SHOWN {
-        let _ = write!(text, " and {} more", all.len() - SHOWN);
+    let mut text = all.iter().take(MAX_ITEMS).map(AsRef::as_ref).collect::<Vec<_>>().join(", ");
+    if all.len() > MAX_ITEMS {
+        let _ = write!(text, " and {} more", all.len() - MAX_ITEMS);
     }
     text
 }

@@ -49,34 +49,34 @@ impl Queue {
         loop {
             let earliest = self.take(busy);
             match earliest {
-                Earliest::Due(profile) => return profile,
-                Earliest::At(at) => {
+                NextDeadline::Due(profile) => return profile,
+                NextDeadline::At(at) => {
                     tokio::select! {
                         () = tokio::time::sleep_until(at) => {}
                         () = self.changed.notified() => {}
                     }
                 }
-                Earliest::None => self.changed.notified().await,
+                NextDeadline::None => self.changed.notified().await,
             }
         }
     }
 
-    fn take(&self, busy: &BTreeSet<String>) -> Earliest {
+    fn take(&self, busy: &BTreeSet<String>) -> NextDeadline {
         let mut due = self.due.lock().unwrap_or_else(PoisonError::into_inner);
         let earliest = due.iter().filter(|(profile, _)| !busy.contains(*profile)).min_by_key(|(_, at)| **at);
         match earliest {
-            None => Earliest::None,
-            Some((_, at)) if *at > Instant::now() => Earliest::At(*at),
+            None => NextDeadline::None,
+            Some((_, at)) if *at > Instant::now() => NextDeadline::At(*at),
             Some((profile, _)) => {
                 let profile = profile.clone();
                 due.remove(&profile);
-                Earliest::Due(profile)
+                NextDeadline::Due(profile)
             }
         }
     }
 }
 
-enum Earliest {
+enum NextDeadline {
     None,
     At(Instant),
     Due(String),
@@ -119,7 +119,7 @@ impl Queues {
 
 /// When to work on a profile again, if nothing triggers it before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
+pub enum Requeue {
     /// When something changes.
     Change,
     /// After this time.
@@ -128,17 +128,17 @@ pub enum Next {
 
 /// The earliest of some times.
 #[derive(Debug, Default)]
-pub struct Later(Option<Duration>);
+pub struct MinDelay(Option<Duration>);
 
-impl Later {
+impl MinDelay {
     /// At this time at the latest, if it is one.
     pub fn at(&mut self, after: Option<Duration>) {
         self.0 = self.0.into_iter().chain(after).min();
     }
 
     /// The result for the lane.
-    pub fn next(&self) -> Next {
-        self.0.map_or(Next::Change, Next::After)
+    pub fn next(&self) -> Requeue {
+        self.0.map_or(Requeue::Change, Requeue::After)
     }
 }
 

@@ -47,9 +47,9 @@ use crate::{
 };
 
 /// How often the registration is checked when nothing is known to have changed.
-const AGAIN: Duration = Duration::from_secs(5);
+const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 /// The shortest time between two turns, so that changes of many profiles become one write.
-const PAUSE: Duration = Duration::from_millis(50);
+const MIN_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Tells if the API server must call the webhook for the pods of a profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -258,8 +258,8 @@ pub fn start(
                         }
                     }
                 }
-                sleep(PAUSE).await;
-                let _ = timeout(AGAIN, registration.changed.notified()).await;
+                sleep(MIN_CHECK_INTERVAL).await;
+                let _ = timeout(CHECK_INTERVAL, registration.changed.notified()).await;
             }
         };
         let _: Option<()> = stop.run_until_cancelled(turns).await;

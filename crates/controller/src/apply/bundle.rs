@@ -20,37 +20,39 @@ use crate::{
     apply::delete,
     context::{
         Context,
-        state::{InForce, Settling, State},
+        state::{InForce, PropagationDelay, State},
     },
     generated::{
         compare::{is_binding, is_part, is_policy, same_spec},
         converge::converge,
     },
     generations::accepted::AcceptedProfile,
-    param_plan::retained::Keep,
+    param_plan::retained::RetainedParams,
     watch::store::ObservedPair,
 };
 
 /// How long to wait until a probe shows that a policy denies. Shorter than a write may take ([`crate::apply::repair`]).
-const SHOWN: Duration = Duration::from_secs(8);
+const DENIAL_TIMEOUT: Duration = Duration::from_secs(8);
 /// How long to wait for a policy that no probe can show.
-const UNSEEN: Duration = Duration::from_secs(5);
+const UNPROBED_DELAY: Duration = Duration::from_secs(5);
 /// How long between two such probes.
-const PAUSE: Duration = Duration::from_millis(100);
+const PROBE_INTERVAL: Duration = Duration::from_millis(100);
 
 const POLICY: &str = "ValidatingAdmissionPolicy";
 const BINDING: &str = "ValidatingAdmissionPolicyBinding";
 
 /// The parameters to keep for the policy in the cluster, the policy in effect, and the previous policy.
-pub fn keep(cx: &Context, profile: &str, state: &State) -> Keep {
+pub fn keep(cx: &Context, profile: &str, state: &State) -> RetainedParams {
     let policies = cx.store.pairs(profile).into_iter().filter_map(|pair| pair.policy);
-    let in_cluster = policies.fold(Keep::Nothing, |keep, policy| keep.and(&Keep::of_annotation(parameters(&policy))));
+    let in_cluster = policies
+        .fold(RetainedParams::Nothing, |keep, policy| keep.and(&RetainedParams::of_annotation(parameters(&policy))));
     let in_force = state.in_force();
     // Somebody may have deleted the policy. The controller restores it, and it reads them.
     let kept = in_force.accepted.iter().flat_map(|accepted| accepted.compiled.bundle.pairs());
-    let kept = kept.fold(in_cluster, |keep, (_, pair)| keep.and(&Keep::of_annotation(parameters(&pair.policy))));
-    match in_force.settles_in(Instant::now()) {
-        Some(_) => kept.and(&in_force.settling.before),
+    let kept =
+        kept.fold(in_cluster, |keep, (_, pair)| keep.and(&RetainedParams::of_annotation(parameters(&pair.policy))));
+    match in_force.propagates_in(Instant::now()) {
+        Some(_) => kept.and(&in_force.propagation.before),
         None => kept,
     }
 }
@@ -103,13 +105,13 @@ async fn until_it_denies(cx: &Context, accepted: &AcceptedProfile, part: Part) -
     let begin = Instant::now();
     loop {
         // Other probes may not leave it a turn in time.
-        match timeout(SHOWN, cx.prober.all_deny(accepted, part)).await.unwrap_or(Some(false)) {
+        match timeout(DENIAL_TIMEOUT, cx.prober.all_deny(accepted, part)).await.unwrap_or(Some(false)) {
             Some(true) => return Ok(()),
-            None if begin.elapsed() >= UNSEEN => return Ok(()),
-            Some(false) if begin.elapsed() >= SHOWN => {
+            None if begin.elapsed() >= UNPROBED_DELAY => return Ok(()),
+            Some(false) if begin.elapsed() >= DENIAL_TIMEOUT => {
                 return Err(ApiError::NotInForce(names::policy(&accepted.compiled.profile, part)));
             }
-            _ => tokio::time::sleep(PAUSE).await,
+            _ => tokio::time::sleep(PROBE_INTERVAL).await,
         }
     }
 }
@@ -259,13 +261,15 @@ async fn write_policy(
     let drift = drifted(&state.in_force(), accepted, observed.map(|policy| &policy.metadata));
     let new_spec = observed.is_none_or(|observed| !same_spec(&desired.spec, &observed.spec));
     if new_spec {
-        let before = observed.map_or(Keep::Nothing, |policy| Keep::of_annotation(parameters(policy)));
+        let before =
+            observed.map_or(RetainedParams::Nothing, |policy| RetainedParams::of_annotation(parameters(policy)));
         let mut in_force = state.in_force();
-        let (before, replaced) = match in_force.settles_in(Instant::now()) {
-            Some(_) => (before.and(&in_force.settling.before), in_force.settling.replaced),
+        let (before, replaced) = match in_force.propagates_in(Instant::now()) {
+            Some(_) => (before.and(&in_force.propagation.before), in_force.propagation.replaced),
             None => (before, false),
         };
-        in_force.settling = Settling { since: Instant::now(), before, replaced: replaced || observed.is_some() };
+        in_force.propagation =
+            PropagationDelay { since: Instant::now(), before, replaced: replaced || observed.is_some() };
     }
     let api: Api<ValidatingAdmissionPolicy> = Api::all(cx.client.clone());
     let (written, verb) = converge(&api, desired, observed, names::field_manager::POLICY, same).await?;
@@ -277,7 +281,7 @@ async fn write_policy(
         in_force.wrote = true;
         if new_spec {
             // The API server begins to evaluate it after the write, not before.
-            in_force.settling.since = Instant::now();
+            in_force.propagation.since = Instant::now();
         }
     }
     report_drift(cx, accepted, drift, POLICY, desired);

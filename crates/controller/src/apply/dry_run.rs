@@ -21,14 +21,14 @@ use crate::{
     context::{Context, state::State},
     generated::{
         compare::is_bundle,
-        converge::{Dry, send},
+        converge::{DryRun, send},
         mutating_policies,
     },
     generations::{
         accepted::{AcceptedProfile, Rejection},
         target::DryRunAnswer,
     },
-    queue::Later,
+    queue::MinDelay,
 };
 
 /// State of this stage for a profile.
@@ -57,7 +57,7 @@ pub async fn answer(
     state: &State,
     accepted: &AcceptedProfile,
     dry_run: &mut DryRunState,
-    later: &mut Later,
+    later: &mut MinDelay,
 ) -> DryRunAnswer {
     let generation = accepted.generation();
     if state.in_force().generation() == Some(generation) {
@@ -86,7 +86,12 @@ pub async fn answer(
 }
 
 /// The API server rejects a generation: remembers the rejection and the time of the next dry run.
-pub fn reject(dry_run: &mut DryRunState, generation: i64, rejection: Rejection, later: &mut Later) -> Arc<Rejection> {
+pub fn reject(
+    dry_run: &mut DryRunState,
+    generation: i64,
+    rejection: Rejection,
+    later: &mut MinDelay,
+) -> Arc<Rejection> {
     let before = dry_run.last.as_ref().filter(|last| last.generation == generation);
     let failures = before.map_or(0, |last| last.failures).saturating_add(1);
     let after = palisade_process::delay(failures.saturating_add(2), Duration::from_mins(1));
@@ -161,7 +166,7 @@ where
     K: Resource + Clone + Debug + Serialize + DeserializeOwned,
 {
     let name = object.meta().name.as_deref().unwrap_or_default();
-    match send(api, object, found, names::field_manager::POLICY, Dry::Run).await {
+    match send(api, object, found, names::field_manager::POLICY, DryRun(true)).await {
         Ok(_) => Ok(None),
         Err(error) if error.is_refusal() => Ok(Some(Rejection::by_api_server(&format!("{kind} {name}"), &error))),
         Err(error) => Err(error),

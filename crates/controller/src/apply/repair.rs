@@ -8,19 +8,19 @@ use futures::{FutureExt, future::BoxFuture};
 use tokio::time::Instant;
 
 use super::transition::{self, MAX_RETRY_DELAY};
-use crate::{context::Context, generated::compare::is_bundle, queue::Next};
+use crate::{context::Context, generated::compare::is_bundle, queue::Requeue};
 
 /// Processes a profile in this lane.
-pub fn work(cx: Arc<Context>, profile: String) -> BoxFuture<'static, Next> {
+pub fn work(cx: Arc<Context>, profile: String) -> BoxFuture<'static, Requeue> {
     async move { repair(&cx, &profile).await }.boxed()
 }
 
-async fn repair(cx: &Context, profile: &str) -> Next {
-    let Some(state) = cx.states.get(profile) else { return Next::Change };
+async fn repair(cx: &Context, profile: &str) -> Requeue {
+    let Some(state) = cx.states.get(profile) else { return Requeue::Change };
     let _writing = state.writing.lock().await;
-    let Some(accepted) = state.in_force().accepted.clone() else { return Next::Change };
+    let Some(accepted) = state.in_force().accepted.clone() else { return Requeue::Change };
     if cx.stop.is_cancelled() || (is_bundle(&cx.store, profile, &accepted) && state.in_force().is_confirmed()) {
-        return Next::Change;
+        return Requeue::Change;
     }
     let begin = Instant::now();
     let result = transition::write(cx, profile, &accepted, &state).await;
@@ -28,13 +28,13 @@ async fn repair(cx: &Context, profile: &str) -> Next {
     match result {
         Ok(()) => {
             tracing::info!(profile, took = ?begin.elapsed(), "restored policies and bindings");
-            Next::Change
+            Requeue::Change
         }
         Err(error) => {
             let failures = state.in_force().failures;
             let after = palisade_process::delay(failures, MAX_RETRY_DELAY);
             tracing::warn!(profile, %error, ?after, "could not restore policies and bindings; will retry");
-            Next::After(after)
+            Requeue::After(after)
         }
     }
 }

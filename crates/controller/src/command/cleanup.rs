@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// Polling interval for remaining objects.
-const LOOK: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Why something is left.
 #[derive(Debug, thiserror::Error)]
@@ -90,7 +90,7 @@ pub async fn run(
             Ok(profiles) => profiles,
             Err(error) if Instant::now() < until => {
                 tracing::warn!(%error, "could not list or delete ToolSecurityProfiles; will retry");
-                sleep(LOOK).await;
+                sleep(POLL_INTERVAL).await;
                 continue;
             }
             Err(error) => break Err(wrong("ToolSecurityProfiles", "deleted")(error)),
@@ -102,7 +102,7 @@ pub async fn run(
             let profiles = profiles.iter().map(describe).collect::<Vec<_>>().join(", ");
             break Err(CleanupError::Left { limit, profiles });
         }
-        sleep(LOOK).await;
+        sleep(POLL_INTERVAL).await;
     };
     replica.stop().await?;
     outcome?;

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use crate::api_request::{ApiError, call};
 
 /// How often to look.
-const LOOK: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// An error in the installation.
 #[derive(Debug, thiserror::Error)]
@@ -38,7 +38,7 @@ pub async fn run(client: Client, limit: Duration, stop: CancellationToken) -> Re
         if Instant::now() >= until || stop.is_cancelled() {
             return Err(VerifyError { limit, problem });
         }
-        sleep(LOOK).await;
+        sleep(POLL_INTERVAL).await;
     }
 }
 

@@ -26,9 +26,9 @@ use crate::{
 };
 
 /// How much text of pages is in memory as objects at the same time, in KiB. As objects it takes several times as much.
-pub const ROOM: u32 = 8 << 10;
+pub const MAX_PAGES_KIB: u32 = 8 << 10;
 /// Number of concurrent plans of all namespaces.
-const PLANS: usize = 2;
+const MAX_CONCURRENT_PLANS: usize = 2;
 
 /// How the API server is reached.
 #[derive(Clone)]
@@ -133,8 +133,8 @@ impl Context {
             states: States::default(),
             jobs: JobQueue::new(options.write_concurrency),
             compiler: Compiler::new(options.profile_concurrency, options.fast_path == Switch::On),
-            plans: Semaphore::new(PLANS),
-            pages: Arc::new(Semaphore::new(ROOM as usize)),
+            plans: Semaphore::new(MAX_CONCURRENT_PLANS),
+            pages: Arc::new(Semaphore::new(MAX_PAGES_KIB as usize)),
             prober: Arc::new(prober),
             registration: Arc::default(),
             events,

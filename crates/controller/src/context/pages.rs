@@ -15,7 +15,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use crate::{
     api_request::{ApiError, call},
-    context::{Context, ROOM},
+    context::{Context, MAX_PAGES_KIB},
     evaluation::Existing,
 };
 
@@ -55,7 +55,7 @@ pub async fn list_page(
         .map_err(|error| ApiError::Unreachable(kube::Error::BuildRequest(error)))?;
     request.extensions_mut().insert("list");
     let text = call(cx.client.request_text(request)).await?;
-    let needed = u32::try_from(text.len() >> 10).unwrap_or(ROOM).clamp(1, ROOM);
+    let needed = u32::try_from(text.len() >> 10).unwrap_or(MAX_PAGES_KIB).clamp(1, MAX_PAGES_KIB);
     let room = Arc::clone(&cx.pages).acquire_many_owned(needed).await.map_err(|_| ApiError::Stopped)?;
     let read = tokio::task::spawn_blocking({
         let api_version = api_version.to_owned();

@@ -11,10 +11,10 @@ use palisade_api::ScanStatus;
 use tokio::time::Instant;
 
 use crate::{
-    api_request::LINGER,
+    api_request::PARAMS_RETENTION,
     evaluation::Judge,
     generations::accepted::AcceptedProfile,
-    param_plan::{profile_params::Tenancy, retained::Keep},
+    param_plan::{profile_params::ProfileParams, retained::RetainedParams},
     waves::RolloutState,
 };
 
@@ -51,7 +51,7 @@ pub struct State {
     /// Held while policies and bindings are written.
     pub writing: tokio::sync::Mutex<()>,
     in_force: Mutex<InForce>,
-    tenancy: Mutex<Tenancy>,
+    params: Mutex<ProfileParams>,
     rollout: Mutex<RolloutState>,
     judge: Mutex<Option<(Arc<AcceptedProfile>, Arc<Judge>)>>,
     scan: Mutex<Option<ScanStatus>>,
@@ -90,8 +90,8 @@ impl State {
     }
 
     /// The parameters in the namespaces.
-    pub fn tenancy(&self) -> MutexGuard<'_, Tenancy> {
-        self.tenancy.lock().unwrap_or_else(PoisonError::into_inner)
+    pub fn params(&self) -> MutexGuard<'_, ProfileParams> {
+        self.params.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -101,7 +101,7 @@ pub struct InForce {
     /// The generation in effect, or being put in effect. If there is none, no objects are restored.
     pub accepted: Option<Arc<AcceptedProfile>>,
     /// When a policy was written last.
-    pub settling: Settling,
+    pub propagation: PropagationDelay,
     /// The generation whose policies and bindings were confirmed to be in the cluster.
     pub confirmed: Option<i64>,
     /// True if this process has written a policy or binding.
@@ -124,26 +124,26 @@ impl InForce {
     }
 
     /// Time until the API server certainly evaluates the policies in the cluster; `None` if it already does.
-    pub fn settles_in(&self, now: Instant) -> Option<Duration> {
-        let rest = LINGER.saturating_sub(now.duration_since(self.settling.since));
+    pub fn propagates_in(&self, now: Instant) -> Option<Duration> {
+        let rest = PARAMS_RETENTION.saturating_sub(now.duration_since(self.propagation.since));
         (!rest.is_zero()).then_some(rest)
     }
 }
 
 /// A policy that the API server may not evaluate yet.
 #[derive(Debug)]
-pub struct Settling {
+pub struct PropagationDelay {
     /// Since when.
     pub since: Instant,
     /// The parameters that the policy before it reads.
-    pub before: Keep,
+    pub before: RetainedParams,
     /// True if there was a policy before it.
     pub replaced: bool,
 }
 
-impl Default for Settling {
+impl Default for PropagationDelay {
     fn default() -> Self {
         // This process may have been stopped just after it had written the policy.
-        Self { since: Instant::now(), before: Keep::Everything, replaced: false }
+        Self { since: Instant::now(), before: RetainedParams::Everything, replaced: false }
     }
 }

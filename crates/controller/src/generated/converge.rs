@@ -51,7 +51,7 @@ where
     let mut again = 3;
     loop {
         again -= 1;
-        match send(api, desired, found.as_ref(), manager, Dry::No).await {
+        match send(api, desired, found.as_ref(), manager, DryRun(false)).await {
             Ok((written, verb)) if same(&written) => return Ok((written, verb)),
             // Something of others is in it.
             Ok((written, _)) if again > 0 => found = Some(written),
@@ -65,14 +65,9 @@ where
     }
 }
 
-/// Write, or dry run.
+/// True for a dry run, which stores nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Dry {
-    /// A dry run: nothing is stored.
-    Run,
-    /// No dry run.
-    No,
-}
+pub struct DryRun(pub bool);
 
 /// Sends one request: server-side apply for a new object, and a merge patch with the differences for an existing
 /// object.
@@ -90,15 +85,15 @@ pub async fn send<K>(
     desired: &K,
     found: Option<&K>,
     manager: &str,
-    dry: Dry,
+    dry_run: DryRun,
 ) -> Result<(K, Verb), ApiError>
 where
     K: Resource + Clone + Debug + Serialize + DeserializeOwned,
 {
     let name = desired.meta().name.as_deref().unwrap_or_default();
     if let Some(found) = found {
-        let dry_run = dry == Dry::Run;
-        let params = PatchParams { field_manager: Some(manager.to_owned()), dry_run, ..PatchParams::default() };
+        let manager = Some(manager.to_owned());
+        let params = PatchParams { field_manager: manager, dry_run: dry_run.0, ..PatchParams::default() };
         let unreadable = |error| ApiError::Unreachable(kube::Error::SerdeError(error));
         let patch = change(desired, found).map_err(unreadable)?;
         match call(api.patch(name, &params, &Patch::Merge(patch))).await {
@@ -108,7 +103,7 @@ where
         }
     }
     let apply = PatchParams::apply(manager).force();
-    let apply = if dry == Dry::Run { apply.dry_run() } else { apply };
+    let apply = if dry_run.0 { apply.dry_run() } else { apply };
     Ok((call(api.patch(name, &apply, &Patch::Apply(desired))).await?, Verb::Apply))
 }
 

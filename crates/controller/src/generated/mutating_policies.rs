@@ -40,7 +40,7 @@ const GROUP: &str = "admissionregistration.k8s.io";
 /// The versions that are known, the best first.
 pub const VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 /// How often the API server is asked whether it serves the kind, while it does not.
-const AGAIN: Duration = Duration::from_secs(10);
+const DISCOVERY_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The two kinds.
 #[derive(Clone, Copy, Debug)]
@@ -225,7 +225,7 @@ pub fn start(
                     }
                     Err(error) => tracing::debug!(%error, "could not discover the kinds of the API server"),
                 }
-                tokio::time::sleep(AGAIN).await;
+                tokio::time::sleep(DISCOVERY_INTERVAL).await;
             }
         };
         let _: Option<()> = stop.run_until_cancelled(turns).await;

@@ -10,7 +10,7 @@ use palisade_gate::Checked;
 use crate::{api_request::ApiError, message};
 
 /// The longest message of the API server in a condition, in characters.
-const LONGEST: usize = 3000;
+const MAX_MESSAGE_CHARS: usize = 3000;
 
 /// A profile that may be applied.
 #[derive(Debug)]
@@ -62,13 +62,13 @@ impl Rejection {
             "the profile could not be compiled: {why}; revert the last change of the profile and report this bug; \
              the controller retries every minute"
         );
-        Self { reason: Reason::InternalError, message: message.chars().take(LONGEST).collect() }
+        Self { reason: Reason::InternalError, message: message.chars().take(MAX_MESSAGE_CHARS).collect() }
     }
 
     /// A rejection by the API server, which does not accept `what`.
     pub fn by_api_server(what: &str, error: &ApiError) -> Self {
         let message = format!("the API server rejects {what}: {error}");
-        Self { reason: Reason::RefusedByApiServer, message: message.chars().take(LONGEST).collect() }
+        Self { reason: Reason::RefusedByApiServer, message: message.chars().take(MAX_MESSAGE_CHARS).collect() }
     }
 }
 

@@ -51,7 +51,7 @@ impl Compiler {
 type Check = fn(Arc<ToolSecurityProfile>, Options) -> Result<AcceptedProfile, Rejection>;
 
 /// Validity period of a failure that is not caused by the profile.
-const AGAIN: Duration = Duration::from_mins(1);
+const RETRY_INTERVAL: Duration = Duration::from_mins(1);
 
 /// Compiles and checks the profile, once for each generation. A profile that makes that panic is not accepted.
 pub async fn verdict(compiler: &Compiler, observed: &ObservedProfile, state: &mut CompileState) -> Verdict {
@@ -85,7 +85,7 @@ async fn verdict_by(
         }
     };
     let is_final = !verdict.as_ref().is_err_and(|rejection| rejection.reason == Reason::InternalError);
-    state.again = (!is_final).then(|| Instant::now() + AGAIN);
+    state.again = (!is_final).then(|| Instant::now() + RETRY_INTERVAL);
     state.verdict = Some((of, verdict.clone()));
     verdict
 }

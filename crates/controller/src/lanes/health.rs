@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use crate::{metrics::Metrics, watch::store::Store};
 
 /// A lane that makes no progress for this long is stuck.
-const DEAD: Duration = Duration::from_mins(1);
+const STUCK_AFTER: Duration = Duration::from_mins(1);
 
 /// Time of the last progress of a lane.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ impl Heartbeat {
 
     fn alive(&self) -> bool {
         let last = Duration::from_secs(self.last.load(Ordering::Relaxed));
-        self.start.elapsed().saturating_sub(last) < DEAD
+        self.start.elapsed().saturating_sub(last) < STUCK_AFTER
     }
 }
 

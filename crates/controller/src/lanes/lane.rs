@@ -18,16 +18,16 @@ use tracing::Instrument;
 use crate::{
     context::Context,
     lanes::health::Heartbeat,
-    queue::{Next, Queue},
+    queue::{Queue, Requeue},
 };
 
 /// How long work in progress may take when the controller stops.
-pub const GRACE: Duration = Duration::from_secs(10);
+pub const SHUTDOWN_GRACE: Duration = Duration::from_secs(10);
 /// How long after a panic a profile is retried.
 const AFTER_PANIC: Duration = Duration::from_secs(10);
 
 /// The work of a lane on a profile.
-type Work = Box<dyn Fn(Arc<Context>, String) -> BoxFuture<'static, Next> + Send + Sync>;
+type Work = Box<dyn Fn(Arc<Context>, String) -> BoxFuture<'static, Requeue> + Send + Sync>;
 
 /// A lane.
 pub struct Lane {
@@ -37,7 +37,7 @@ pub struct Lane {
     work: Work,
     heartbeat: Arc<Heartbeat>,
     running: BTreeMap<Id, String>,
-    turns: JoinSet<Next>,
+    turns: JoinSet<Requeue>,
 }
 
 impl Lane {
@@ -47,7 +47,7 @@ impl Lane {
         name: &'static str,
         queue: &Arc<Queue>,
         heartbeat: &Arc<Heartbeat>,
-        work: impl Fn(Arc<Context>, String) -> BoxFuture<'static, Next> + Send + Sync + 'static,
+        work: impl Fn(Arc<Context>, String) -> BoxFuture<'static, Requeue> + Send + Sync + 'static,
     ) {
         let lane = Self {
             cx: Arc::clone(cx),
@@ -76,7 +76,7 @@ impl Lane {
             }
         }
         let turns = async { while self.turns.join_next().await.is_some() {} };
-        if tokio::time::timeout(GRACE, turns).await.is_err() {
+        if tokio::time::timeout(SHUTDOWN_GRACE, turns).await.is_err() {
             tracing::warn!(lane = self.name, "some requests did not finish in time");
         }
     }
@@ -89,11 +89,11 @@ impl Lane {
         self.running.insert(handle.id(), profile);
     }
 
-    fn ended(&mut self, ended: Result<(Id, Next), JoinError>) {
+    fn ended(&mut self, ended: Result<(Id, Requeue), JoinError>) {
         match ended {
             Ok((id, next)) => {
                 let Some(profile) = self.running.remove(&id) else { return };
-                if let Next::After(after) = next {
+                if let Requeue::After(after) = next {
                     self.queue.schedule(profile, after);
                 }
             }

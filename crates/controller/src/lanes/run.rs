@@ -14,7 +14,7 @@ use crate::{
     generated::mutating_policies,
     lanes::{
         health::{Health, Heartbeat},
-        lane::{GRACE, Lane},
+        lane::{Lane, SHUTDOWN_GRACE},
     },
     leader::election::Election,
     options::Options,
@@ -116,7 +116,7 @@ impl Controller {
         let join = tokio::spawn(async move {
             stop.cancelled().await;
             tracing::info!("stopping");
-            let finished = supervisor.finish(GRACE + Duration::from_secs(2)).await;
+            let finished = supervisor.finish(SHUTDOWN_GRACE + Duration::from_secs(2)).await;
             if let Some(election) = election {
                 election.release().await;
             }

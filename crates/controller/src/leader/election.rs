@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// How long a leader that ends may take to release the Lease.
-const RELEASE: Duration = Duration::from_secs(2);
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// One replica's part in the election.
 #[derive(Debug)]
@@ -142,7 +142,7 @@ impl Election {
             let lease = Lease { spec: Some(spec), ..lease };
             call(self.api.replace(names::CONTROLLER, &PostParams::default(), &lease)).await.map(drop)
         };
-        match tokio::time::timeout(RELEASE, work).await {
+        match tokio::time::timeout(RELEASE_TIMEOUT, work).await {
             Ok(Ok(())) => tracing::info!(identity = self.me, "released the Lease"),
             Ok(Err(error)) => {
                 tracing::warn!(%error, "could not release the Lease; the next leader waits until it expires");

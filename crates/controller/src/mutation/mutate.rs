@@ -40,11 +40,11 @@ use crate::{
 };
 
 /// How often the policy is checked when nothing is known to have changed.
-const AGAIN: Duration = Duration::from_secs(30);
+const CHECK_INTERVAL: Duration = Duration::from_secs(30);
 /// The same, while it could not be written.
-const SOON: Duration = Duration::from_secs(5);
+const RETRY_INTERVAL: Duration = Duration::from_secs(5);
 /// The shortest time between two checks, in case something changes the policy on each write.
-const PAUSE: Duration = Duration::from_millis(500);
+const MIN_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// The state of mutation for one profile.
 #[derive(Debug)]
@@ -106,12 +106,12 @@ pub async fn mutate(
         // What was observed before, perhaps by an earlier process, holds until the next observation.
         before => MutationState::new(generation, before.map_or_else(|| reported(cx, accepted), |before| before.status)),
     };
-    let due = if state.is_outdated(cx, accepted) { state.due.min(state.at + PAUSE) } else { state.due };
+    let due = if state.is_outdated(cx, accepted) { state.due.min(state.at + MIN_CHECK_INTERVAL) } else { state.due };
     if due <= Instant::now() {
         refresh(cx, accepted, &mut state).await;
     }
     let again = observe(cx, accepted, &mut state).await;
-    let outdated = state.is_outdated(cx, accepted).then_some(state.at + PAUSE);
+    let outdated = state.is_outdated(cx, accepted).then_some(state.at + MIN_CHECK_INTERVAL);
     let due = state.due.min(outdated.unwrap_or(state.due)).saturating_duration_since(Instant::now());
     let again = state.status.as_ref().map(|_| again.map_or(due, |again| again.min(due)));
     *remembered = Some(state);
@@ -131,7 +131,7 @@ async fn refresh(cx: &Context, accepted: &AcceptedProfile, state: &mut MutationS
     state.surplus = true;
     let written = write_policies(cx, accepted, kept, &mut state.found).await;
     state.at = Instant::now();
-    state.due = state.at + if written.is_ok() { AGAIN } else { SOON };
+    state.due = state.at + if written.is_ok() { CHECK_INTERVAL } else { RETRY_INTERVAL };
     if let Err(error) = written {
         tracing::warn!(%error, "could not write the mutating policy; will retry");
         state.mutated = PodMutation::Unknown(format!("the mutating policy could not be written: {error}"));
@@ -170,7 +170,7 @@ async fn observe(cx: &Context, accepted: &Arc<AcceptedProfile>, state: &mut Muta
             Ok(()) => state.surplus = false,
             Err(error) => {
                 tracing::warn!(%error, "could not delete the mutating policy; will retry");
-                state.due = state.due.min(Instant::now() + SOON);
+                state.due = state.due.min(Instant::now() + RETRY_INTERVAL);
             }
         }
     }

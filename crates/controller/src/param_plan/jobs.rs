@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use crate::param_plan::namespace_plan::Write;
 
 /// How long a new generation of the profile waits for hanging requests.
-const PATIENCE: Duration = Duration::from_secs(5);
+const HANGING_REQUEST_PATIENCE: Duration = Duration::from_secs(5);
 
 /// How urgent a job is, the most urgent first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -86,12 +86,12 @@ impl JobQueue {
     }
 
     /// Tells if a profile still waits for namespaces that were not tried yet.
-    pub fn awaited(&self, profile: &str) -> Awaited {
-        self.lock().awaited(profile)
+    pub fn pending(&self, profile: &str) -> PendingWrites {
+        self.lock().pending(profile)
     }
 
     /// Begins the next job, if the limits allow one. The caller reports its end with [`Self::ended`].
-    pub fn begin(&self) -> Option<Begun> {
+    pub fn begin(&self) -> Option<StartedJob> {
         self.lock().next()
     }
 
@@ -108,7 +108,7 @@ impl JobQueue {
 
 /// State of the namespaces that were not tried yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Awaited {
+pub enum PendingWrites {
     /// None.
     Nothing,
     /// Some wait for their turn or an answer.
@@ -119,7 +119,7 @@ pub enum Awaited {
 
 /// A job that was begun.
 #[derive(Debug, PartialEq)]
-pub struct Begun {
+pub struct StartedJob {
     /// The profile.
     pub profile: String,
     /// The namespace.
@@ -222,7 +222,7 @@ impl Schedule {
     }
 
     /// Begins the next job, if one may begin.
-    fn next(&mut self) -> Option<Begun> {
+    fn next(&mut self) -> Option<StartedJob> {
         let profile = Class::ALL.into_iter().find_map(|class| Some((class, self.profile(class)?)));
         let (class, profile) = profile?;
         let jobs = self.profiles.get_mut(&profile)?;
@@ -232,7 +232,7 @@ impl Schedule {
         jobs.under_way.insert(namespace.clone(), under_way);
         self.running[class as usize] += 1;
         self.last[class as usize].clone_from(&profile);
-        Some(Begun { profile, namespace, job })
+        Some(StartedJob { profile, namespace, job })
     }
 
     /// Whose turn it is.
@@ -268,15 +268,15 @@ impl Schedule {
         self.tidy(profile);
     }
 
-    fn awaited(&self, profile: &str) -> Awaited {
-        let Some(jobs) = self.profiles.get(profile) else { return Awaited::Nothing };
+    fn pending(&self, profile: &str) -> PendingWrites {
+        let Some(jobs) = self.profiles.get(profile) else { return PendingWrites::Nothing };
         let mut waiting = jobs.order.iter().map(|(class, _, _)| *class);
         if waiting.any(|class| class != Class::Retry) {
-            return Awaited::Some;
+            return PendingWrites::Some;
         }
         let fresh = jobs.under_way.values().filter(|job| job.class != Class::Retry);
-        let until = fresh.map(|job| job.since + PATIENCE).max();
-        until.filter(|until| *until > Instant::now()).map_or(Awaited::Nothing, Awaited::Until)
+        let until = fresh.map(|job| job.since + HANGING_REQUEST_PATIENCE).max();
+        until.filter(|until| *until > Instant::now()).map_or(PendingWrites::Nothing, PendingWrites::Until)
     }
 }
 
@@ -329,18 +329,18 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_new_generation_waits_for_untried_namespaces_but_not_forever() {
         let mut schedule = Schedule::new(1);
-        assert_eq!(schedule.awaited("a"), Awaited::Nothing);
+        assert_eq!(schedule.pending("a"), PendingWrites::Nothing);
         put(&mut schedule, "a", 0..2, Class::Bulk);
         assert_eq!(begin(&mut schedule), ["a/n0"]);
-        assert_eq!(schedule.awaited("a"), Awaited::Some);
+        assert_eq!(schedule.pending("a"), PendingWrites::Some);
         schedule.is_slow("a", "n0");
         assert_eq!(begin(&mut schedule), ["a/n1"]);
         schedule.ended("a", "n1");
-        assert_eq!(schedule.awaited("a"), Awaited::Until(Instant::now() + PATIENCE));
-        tokio::time::advance(PATIENCE).await;
-        assert_eq!(schedule.awaited("a"), Awaited::Nothing);
+        assert_eq!(schedule.pending("a"), PendingWrites::Until(Instant::now() + HANGING_REQUEST_PATIENCE));
+        tokio::time::advance(HANGING_REQUEST_PATIENCE).await;
+        assert_eq!(schedule.pending("a"), PendingWrites::Nothing);
         put(&mut schedule, "a", 7..8, Class::Retry);
-        assert_eq!(schedule.awaited("a"), Awaited::Nothing);
+        assert_eq!(schedule.pending("a"), PendingWrites::Nothing);
     }
 
     #[tokio::test]
@@ -350,8 +350,11 @@ mod tests {
         assert_eq!(begin(&mut schedule), ["a/n0"]);
         // The same again is not a job; another one waits for it.
         put(&mut schedule, "a", 0..1, Class::Bulk);
-        assert_eq!(schedule.awaited("a"), Awaited::Until(schedule.profiles["a"].under_way["n0"].since + PATIENCE));
-        let params = crate::watch::json_box::Packed::new(&palisade_api::ToolSecurityParamsSpec::default());
+        assert_eq!(
+            schedule.pending("a"),
+            PendingWrites::Until(schedule.profiles["a"].under_way["n0"].since + HANGING_REQUEST_PATIENCE)
+        );
+        let params = crate::watch::json_box::JsonBox::new(&palisade_api::ToolSecurityParamsSpec::default());
         let write = Arc::new(Write { params, observed: None });
         schedule.set("a", "n0", Some((Class::Urgent, Job::Write { write, drifted: false })));
         assert_eq!(begin(&mut schedule), Vec::<String>::new());

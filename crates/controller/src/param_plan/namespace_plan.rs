@@ -6,10 +6,10 @@ use k8s_openapi::jiff::Timestamp;
 use palisade_api::{ParameterType, Stage, ToolSecurityParams, ToolSecurityParamsSpec, ToolSecurityProfile, names};
 use palisade_compiler::{Compiled, Namespace, selects};
 
-use super::retained::Keep;
+use super::retained::RetainedParams;
 use crate::watch::{
     exception_store::ObservedException,
-    json_box::Packed,
+    json_box::JsonBox,
     store::{ObservedNamespace, ObservedParams},
 };
 
@@ -17,7 +17,7 @@ use crate::watch::{
 #[derive(Clone, Debug, PartialEq)]
 pub struct Write {
     /// The desired parameters.
-    pub params: Packed<ToolSecurityParamsSpec>,
+    pub params: JsonBox<ToolSecurityParamsSpec>,
     /// The parameters in the cluster.
     pub observed: Option<Arc<ObservedParams>>,
 }
@@ -41,12 +41,12 @@ pub struct NamespacePlan {
     /// True if the parameters have values that only the policy before this one reads.
     pub carried: bool,
     /// The work to do.
-    pub todo: Todo,
+    pub action: ParamsAction,
 }
 
 /// The work to do in a namespace.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Todo {
+pub enum ParamsAction {
     /// Nothing: the parameters are right, or none are needed.
     Nothing(Option<Arc<ObservedParams>>),
     /// Write parameters.
@@ -60,7 +60,7 @@ impl NamespacePlan {
     /// API server lists, and an API server that has just started lists this kind with a delay. A new namespace of the
     /// same name would be evaluated with them until it has its own.
     pub fn without_namespace() -> Self {
-        Self { stage: None, problem: None, carried: false, todo: Todo::Remove }
+        Self { stage: None, problem: None, carried: false, action: ParamsAction::Remove }
     }
 }
 
@@ -72,7 +72,7 @@ pub struct Rules<'a> {
     /// Its compiled form.
     pub compiled: &'a Compiled,
     /// The parameters to keep for policies in the cluster.
-    pub keep: &'a Keep,
+    pub keep: &'a RetainedParams,
     /// The time, because exceptions end.
     pub now: Timestamp,
 }
@@ -83,7 +83,7 @@ impl Rules<'_> {
         self,
         namespace: &ObservedNamespace,
         observed: Option<&Arc<ObservedParams>>,
-        asked: &[Arc<ObservedException>],
+        exceptions: &[Arc<ObservedException>],
     ) -> Option<NamespacePlan> {
         // Touch nothing in a terminating namespace: its pods are validated until they are gone.
         if namespace.terminating {
@@ -95,13 +95,13 @@ impl Rules<'_> {
         let desired = if namespace.name == names::PROBE_NAMESPACE {
             probe_params(self.compiled, namespace, self.now)
         } else {
-            let requests = asked.iter().map(|one| &one.request);
+            let requests = exceptions.iter().map(|one| &one.request);
             selected.then(|| self.compiled.params(namespace, requests, self.now)).flatten()
         };
-        let nothing = NamespacePlan { stage, problem: None, carried: false, todo: Todo::Nothing(None) };
+        let nothing = NamespacePlan { stage, problem: None, carried: false, action: ParamsAction::Nothing(None) };
         match (desired, observed) {
             (Some(desired), _) => Some(self.compare(desired, observed, stage)),
-            (None, Some(_)) => Some(NamespacePlan { todo: Todo::Remove, ..nothing }),
+            (None, Some(_)) => Some(NamespacePlan { action: ParamsAction::Remove, ..nothing }),
             (None, None) => selected.then_some(nothing),
         }
     }
@@ -119,12 +119,12 @@ impl Rules<'_> {
         } else if let Some(spec) = observed.and_then(|observed| observed.spec.as_ref()) {
             carried = carry(&mut desired.spec, &spec.get(), self.keep);
         }
-        let desired = Packed::new(&desired.spec);
-        let todo = match observed {
-            Some(observed) if is(&desired, observed) => Todo::Nothing(Some(Arc::clone(observed))),
-            _ => Todo::Write(Arc::new(Write { params: desired, observed: observed.map(Arc::clone) })),
+        let desired = JsonBox::new(&desired.spec);
+        let action = match observed {
+            Some(observed) if is(&desired, observed) => ParamsAction::Nothing(Some(Arc::clone(observed))),
+            _ => ParamsAction::Write(Arc::new(Write { params: desired, observed: observed.map(Arc::clone) })),
         };
-        NamespacePlan { stage, problem, carried, todo }
+        NamespacePlan { stage, problem, carried, action }
     }
 }
 
@@ -132,12 +132,12 @@ impl NamespacePlan {
     /// True if pods are validated with the desired parameters.
     pub fn is_ready(&self) -> bool {
         // Parameters that should not be there do no harm.
-        self.stage.is_some() && self.problem.is_none() && !matches!(self.todo, Todo::Write(_))
+        self.stage.is_some() && self.problem.is_none() && !matches!(self.action, ParamsAction::Write(_))
     }
 }
 
 /// True if the parameters are as desired, and belong to the controller alone.
-pub fn is(desired: &Packed<ToolSecurityParamsSpec>, observed: &ObservedParams) -> bool {
+pub fn is(desired: &JsonBox<ToolSecurityParamsSpec>, observed: &ObservedParams) -> bool {
     observed.spec.as_ref() == Some(desired) && !observed.held
 }
 
@@ -149,7 +149,7 @@ fn probe_params(compiled: &Compiled, namespace: &Namespace, now: Timestamp) -> O
 }
 
 /// Adds values to keep. Returns whether there were any.
-fn carry(desired: &mut ToolSecurityParamsSpec, observed: &ToolSecurityParamsSpec, keep: &Keep) -> bool {
+fn carry(desired: &mut ToolSecurityParamsSpec, observed: &ToolSecurityParamsSpec, keep: &RetainedParams) -> bool {
     // Destructured, so that a new type of parameter cannot be forgotten. Exceptions are read where they are there.
     let ToolSecurityParamsSpec {
         problem: _,
@@ -174,7 +174,7 @@ fn carry_map<V: Clone>(
     desired: &mut BTreeMap<String, V>,
     observed: &BTreeMap<String, V>,
     type_: ParameterType,
-    keep: &Keep,
+    keep: &RetainedParams,
 ) -> bool {
     let mut carried = false;
     for (name, value) in observed {

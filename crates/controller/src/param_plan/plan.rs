@@ -7,7 +7,7 @@ use std::{
 
 use palisade_api::Stage;
 
-use super::namespace_plan::{NamespacePlan, Rules, Todo, Write};
+use super::namespace_plan::{NamespacePlan, ParamsAction, Rules, Write};
 use crate::watch::store::Tenants;
 
 /// The plan for all namespaces, kept up to date one by one.
@@ -36,8 +36,8 @@ impl Plan {
         for namespace in &tenants.namespaces {
             let name = &namespace.namespace.get().name;
             known.insert(name.clone());
-            let asked = tenants.asked.get(name).map(Vec::as_slice).unwrap_or_default();
-            plan.set(name, rules.plan(namespace, tenants.params.get(name), asked));
+            let exceptions = tenants.exceptions.get(name).map(Vec::as_slice).unwrap_or_default();
+            plan.set(name, rules.plan(namespace, tenants.params.get(name), exceptions));
         }
         for name in tenants.params.keys().filter(|name| !known.contains(*name)) {
             plan.set(name, Some(NamespacePlan::without_namespace()));
@@ -68,7 +68,7 @@ impl Plan {
             if let Some(problem) = &now.problem {
                 self.problems.insert(namespace.to_owned(), problem.clone());
             }
-            if now.todo == Todo::Remove {
+            if now.action == ParamsAction::Remove {
                 self.removable.insert(namespace.to_owned());
             }
             self.namespaces.insert(namespace.to_owned(), now);
@@ -83,8 +83,8 @@ impl Plan {
 
     /// Where parameters are to be written.
     pub fn writes(&self) -> impl Iterator<Item = (&String, &Arc<Write>)> {
-        self.namespaces.iter().filter_map(|(name, namespace_plan)| match &namespace_plan.todo {
-            Todo::Write(write) => Some((name, write)),
+        self.namespaces.iter().filter_map(|(name, namespace_plan)| match &namespace_plan.action {
+            ParamsAction::Write(write) => Some((name, write)),
             _ => None,
         })
     }
@@ -98,9 +98,9 @@ mod tests {
 
     use super::*;
     use crate::{
-        param_plan::retained::Keep,
+        param_plan::retained::RetainedParams,
         watch::{
-            json_box::Packed,
+            json_box::JsonBox,
             store::{ObservedNamespace, ObservedParams},
         },
     };
@@ -131,7 +131,7 @@ mod tests {
             let labels = [("tenancy".to_owned(), "tool".to_owned())].into();
             let annotations = uid.map(|uid| ("example.org/uid".to_owned(), uid.to_owned())).into_iter().collect();
             let namespace = Namespace { name: name.to_owned(), labels, annotations };
-            Arc::new(ObservedNamespace { namespace: Packed::new(&namespace), terminating: false })
+            Arc::new(ObservedNamespace { namespace: JsonBox::new(&namespace), terminating: false })
         };
         let namespaces = all.iter().map(|(name, uid)| namespace(name, *uid)).collect();
         Tenants { namespaces, ..Tenants::default() }
@@ -140,14 +140,14 @@ mod tests {
     fn change(namespace: &mut Arc<ObservedNamespace>, how: impl FnOnce(&mut Namespace)) {
         let mut changed = namespace.namespace.get();
         how(&mut changed);
-        Arc::make_mut(namespace).namespace = Packed::new(&changed);
+        Arc::make_mut(namespace).namespace = JsonBox::new(&changed);
     }
 
     fn plan(
         profile: &ToolSecurityProfile,
         compiled: &Compiled,
         tenants: &Tenants,
-        keep: &Keep,
+        keep: &RetainedParams,
         now: Timestamp,
     ) -> Plan {
         Plan::new(Rules { profile, compiled, keep, now }, tenants)
@@ -170,7 +170,7 @@ mod tests {
     fn an_updated_plan_equals_a_new_one() {
         let (profile, compiled) = profile();
         let now = now();
-        let rules = Rules { profile: &profile, compiled: &compiled, keep: &Keep::Nothing, now };
+        let rules = Rules { profile: &profile, compiled: &compiled, keep: &RetainedParams::Nothing, now };
         let mut all = tenants(&[("a", Some("1")), ("b", Some("x")), ("c", None)]);
         let mut kept = Plan::new(rules, &all);
         let written = done(tenants(&[("a", Some("1")), ("b", Some("x")), ("c", None)]), &kept);
@@ -195,11 +195,11 @@ mod tests {
     fn correct_parameters_are_not_rewritten() {
         let (profile, compiled) = profile();
         let tenants = tenants(&[("a", Some("50000")), ("b", Some("x")), ("palisade-probe", None)]);
-        let first = plan(&profile, &compiled, &tenants, &Keep::Nothing, now());
+        let first = plan(&profile, &compiled, &tenants, &RetainedParams::Nothing, now());
         let counts = (first.writes().count(), first.selected, first.ready, first.problems.len());
         assert_eq!(counts, (3, 2, 0, 1));
         assert!(first.problems["b"].contains("uid"));
-        let second = plan(&profile, &compiled, &done(tenants, &first), &Keep::Nothing, now());
+        let second = plan(&profile, &compiled, &done(tenants, &first), &RetainedParams::Nothing, now());
         let counts = (second.writes().count(), second.selected, second.ready, second.problems.len());
         assert_eq!(counts, (0, 2, 1, 1));
     }
@@ -208,18 +208,20 @@ mod tests {
     fn parameters_that_somebody_else_holds_are_rewritten() {
         let (profile, compiled) = profile();
         let one = || tenants(&[("a", Some("50000"))]);
-        let mut all = done(one(), &plan(&profile, &compiled, &one(), &Keep::Nothing, now()));
-        assert_eq!(plan(&profile, &compiled, &all, &Keep::Nothing, now()).writes().count(), 0);
+        let mut all = done(one(), &plan(&profile, &compiled, &one(), &RetainedParams::Nothing, now()));
+        assert_eq!(plan(&profile, &compiled, &all, &RetainedParams::Nothing, now()).writes().count(), 0);
         Arc::make_mut(all.params.get_mut("a").unwrap()).held = true;
-        assert_eq!(plan(&profile, &compiled, &all, &Keep::Nothing, now()).writes().count(), 1);
+        assert_eq!(plan(&profile, &compiled, &all, &RetainedParams::Nothing, now()).writes().count(), 1);
     }
 
     #[test]
     fn changed_parameters_are_rewritten() {
         let (profile, compiled) = profile();
         let observed = tenants(&[("a", Some("50000"))]);
-        let right =
-            done(tenants(&[("a", Some("50000"))]), &plan(&profile, &compiled, &observed, &Keep::Nothing, now()));
+        let right = done(
+            tenants(&[("a", Some("50000"))]),
+            &plan(&profile, &compiled, &observed, &RetainedParams::Nothing, now()),
+        );
         let changes: [fn(&mut ToolSecurityParamsSpec) -> bool; 3] = [
             |_| false,
             |spec| {
@@ -233,8 +235,8 @@ mod tests {
                 Tenants { namespaces: right.namespaces.clone(), params: right.params.clone(), ..Tenants::default() };
             let observed = Arc::make_mut(tenants.params.get_mut("a").unwrap());
             let mut spec = observed.spec.as_ref().unwrap().get();
-            observed.spec = change(&mut spec).then(|| Packed::new(&spec));
-            assert_eq!(plan(&profile, &compiled, &tenants, &Keep::Nothing, now()).writes().count(), 1);
+            observed.spec = change(&mut spec).then(|| JsonBox::new(&spec));
+            assert_eq!(plan(&profile, &compiled, &tenants, &RetainedParams::Nothing, now()).writes().count(), 1);
         }
     }
 
@@ -246,20 +248,20 @@ mod tests {
         old.strings.insert("uid".into(), "fifty".into());
         old.strings.insert("tool".into(), "abc".into());
         old.strings.insert("foreign".into(), "x".into());
-        let observed = ObservedParams { spec: Some(Packed::new(&old)), held: false };
+        let observed = ObservedParams { spec: Some(JsonBox::new(&old)), held: false };
         tenants.params.insert("a".into(), Arc::new(observed));
 
-        let keep = Keep::of_annotation(Some(&"tool:String,uid:String".to_owned()));
+        let keep = RetainedParams::of_annotation(Some(&"tool:String,uid:String".to_owned()));
         let union = plan(&profile, &compiled, &tenants, &keep, now());
         let spec = first(&union);
         assert_eq!(union.carried, 1);
         assert_eq!(spec.integers["uid"], 50000);
         assert_eq!(spec.strings.keys().collect::<Vec<_>>(), ["tool", "uid"]);
 
-        let exact = plan(&profile, &compiled, &tenants, &Keep::Nothing, now());
+        let exact = plan(&profile, &compiled, &tenants, &RetainedParams::Nothing, now());
         assert_eq!(exact.carried, 0);
         assert!(first(&exact).strings.is_empty());
-        let all = plan(&profile, &compiled, &tenants, &Keep::Everything, now());
+        let all = plan(&profile, &compiled, &tenants, &RetainedParams::Everything, now());
         assert_eq!(first(&all).strings.len(), 3);
     }
 
@@ -267,11 +269,11 @@ mod tests {
     fn parameters_are_removed_only_from_live_unselected_namespaces() {
         let (profile, compiled) = profile();
         let mut all = done(tenants(&[("a", Some("1")), ("b", Some("2"))]), &{
-            plan(&profile, &compiled, &tenants(&[("a", Some("1")), ("b", Some("2"))]), &Keep::Nothing, now())
+            plan(&profile, &compiled, &tenants(&[("a", Some("1")), ("b", Some("2"))]), &RetainedParams::Nothing, now())
         });
         change(&mut all.namespaces[0], |namespace| namespace.labels.clear());
         Arc::make_mut(&mut all.namespaces[1]).terminating = true;
-        let plan = plan(&profile, &compiled, &all, &Keep::Nothing, now());
+        let plan = plan(&profile, &compiled, &all, &RetainedParams::Nothing, now());
         assert_eq!((plan.writes().count(), plan.selected), (0, 0));
         assert_eq!(plan.removable.into_iter().collect::<Vec<_>>(), ["a"]);
     }
@@ -282,10 +284,16 @@ mod tests {
         let both = tenants(&[("a", Some("1")), ("b", Some("2"))]);
         let mut all = done(
             both,
-            &plan(&profile, &compiled, &tenants(&[("a", Some("1")), ("b", Some("2"))]), &Keep::Nothing, now()),
+            &plan(
+                &profile,
+                &compiled,
+                &tenants(&[("a", Some("1")), ("b", Some("2"))]),
+                &RetainedParams::Nothing,
+                now(),
+            ),
         );
         all.namespaces.remove(0);
-        let plan = plan(&profile, &compiled, &all, &Keep::Nothing, now());
+        let plan = plan(&profile, &compiled, &all, &RetainedParams::Nothing, now());
         assert_eq!((plan.writes().count(), plan.selected, plan.ready), (0, 1, 1));
         assert_eq!(plan.removable.into_iter().collect::<Vec<_>>(), ["a"]);
     }

@@ -7,20 +7,20 @@ use palisade_api::names;
 use tokio::time::Instant;
 
 use crate::{
-    api_request::{ApiError, LINGER},
+    api_request::{ApiError, PARAMS_RETENTION},
     generations::accepted::AcceptedProfile,
     param_plan::{
         jobs::{Class, Job},
-        namespace_plan::Todo,
+        namespace_plan::ParamsAction,
         plan::Plan,
-        retained::Keep,
+        retained::RetainedParams,
     },
-    queue::Later,
+    queue::MinDelay,
 };
 
 /// The parameters of a profile in all namespaces.
 #[derive(Debug, Default)]
-pub struct Tenancy {
+pub struct ProfileParams {
     /// The generation that parameters are kept for.
     pub target: Option<Arc<AcceptedProfile>>,
     /// The plan of all namespaces, once there is one.
@@ -39,7 +39,7 @@ pub struct Planned {
     /// The generation of the plan.
     pub target: Arc<AcceptedProfile>,
     /// The parameters that had to be kept.
-    pub keep: Keep,
+    pub keep: RetainedParams,
     /// When an exception ends.
     pub until: Option<Timestamp>,
     /// The work to do in each namespace.
@@ -78,7 +78,7 @@ pub struct Summary {
     pub missing: usize,
 }
 
-impl Tenancy {
+impl ProfileParams {
     /// Sets the generation to keep parameters for. Returns whether it is new.
     pub fn set_target(&mut self, target: &Arc<AcceptedProfile>) -> bool {
         let new = self.target.as_ref().is_none_or(|now| !Arc::ptr_eq(now, target));
@@ -101,8 +101,9 @@ impl Tenancy {
         let planned = self.planned.as_ref().filter(|it| it.handed_over && Arc::ptr_eq(&it.target, target))?;
         let unwritten = self.failures.iter().filter(|(_, failure)| !failure.deleting);
         let is_missing = |name: &str| {
-            let todo = planned.plan.get(name).map(|namespace_plan| &namespace_plan.todo);
-            name != names::PROBE_NAMESPACE && matches!(todo, Some(Todo::Write(write)) if write.observed.is_none())
+            let action = planned.plan.get(name).map(|namespace_plan| &namespace_plan.action);
+            name != names::PROBE_NAMESPACE
+                && matches!(action, Some(ParamsAction::Write(write)) if write.observed.is_none())
         };
         Some(Summary {
             missing: unwritten.clone().filter(|(name, _)| is_missing(name)).count(),
@@ -122,7 +123,7 @@ impl Tenancy {
     }
 
     /// True if the plan still holds. It may keep more parameters than necessary if it carries none.
-    pub fn is_planned(&mut self, target: &Arc<AcceptedProfile>, keep: &Keep, now: Timestamp) -> bool {
+    pub fn is_planned(&mut self, target: &Arc<AcceptedProfile>, keep: &RetainedParams, now: Timestamp) -> bool {
         let Some(planned) = &mut self.planned else { return false };
         let current = Arc::ptr_eq(&planned.target, target) && planned.until.is_none_or(|until| now <= until);
         let kept = planned.keep == *keep || (planned.plan.carried == 0 && planned.keep.covers(keep));
@@ -139,17 +140,17 @@ impl Tenancy {
         class: Class,
         drifted: bool,
         settles: bool,
-        later: &mut Later,
+        later: &mut MinDelay,
     ) -> Option<(Class, Job)> {
         let now = Instant::now();
         let namespace_plan = self.planned.as_ref()?.plan.get(namespace)?;
-        let job = match &namespace_plan.todo {
-            Todo::Nothing(_) => return None,
-            Todo::Write(write) => Job::Write { write: Arc::clone(write), drifted },
+        let job = match &namespace_plan.action {
+            ParamsAction::Nothing(_) => return None,
+            ParamsAction::Write(write) => Job::Write { write: Arc::clone(write), drifted },
             // Only when the API server has surely read both the policy and the namespace's labels: until then it may
             // still validate the namespace's pods by the profile.
-            Todo::Remove => {
-                let due = self.removable.get(namespace).map_or(now, |since| *since) + LINGER;
+            ParamsAction::Remove => {
+                let due = self.removable.get(namespace).map_or(now, |since| *since) + PARAMS_RETENTION;
                 if settles || due > now {
                     later.at(Some(due.saturating_duration_since(now)));
                     return None;

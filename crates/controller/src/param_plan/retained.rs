@@ -6,7 +6,7 @@ use palisade_api::ParameterType;
 
 /// requests if it cannot read one of its parameters.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub enum Keep {
+pub enum RetainedParams {
     /// Only those that the profile declares.
     #[default]
     Nothing,
@@ -16,7 +16,7 @@ pub enum Keep {
     Everything,
 }
 
-impl Keep {
+impl RetainedParams {
     /// Those of a policy, from its annotation.
     pub fn of_annotation(annotation: Option<&String>) -> Self {
         match annotation {

@@ -21,46 +21,46 @@ use crate::{
     generations::accepted::AcceptedProfile,
     message::few,
     param_plan::{
-        jobs::{Awaited, Class},
-        namespace_plan::{self, NamespacePlan, Rules, Todo},
+        jobs::{Class, PendingWrites},
+        namespace_plan::{self, NamespacePlan, ParamsAction, Rules},
         plan::Plan,
-        profile_params::{Planned, Tenancy},
-        retained::Keep,
+        profile_params::{Planned, ProfileParams},
+        retained::RetainedParams,
     },
     params::write::{PARAMS, begin_jobs},
-    queue::{Later, Next},
+    queue::{MinDelay, Requeue},
 };
 
 /// If more namespaces change at once, none of them is urgent.
-const MANY: usize = 256;
+const MAX_URGENT_NAMESPACES: usize = 256;
 /// How often a status is brought up to date while thousands are written.
-const PROGRESS: Duration = Duration::from_secs(1);
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 /// Time until the next plan after a plan panicked.
 const AFTER_PANIC: Duration = Duration::from_secs(10);
 
 /// Processes a profile in this lane.
-pub fn work(cx: Arc<Context>, profile: String) -> BoxFuture<'static, Next> {
+pub fn work(cx: Arc<Context>, profile: String) -> BoxFuture<'static, Requeue> {
     async move { keep_up_to_date(&cx, &profile).await }.boxed()
 }
 
 /// The profile needs no parameters. If the profile was deleted, its finalizer was removed by force, and a
 /// reconciliation deletes the remaining parameters.
-fn untargeted(cx: &Context, profile: &str) -> Next {
+fn untargeted(cx: &Context, profile: &str) -> Requeue {
     if cx.store.profile(profile).is_none() {
         cx.queues.reconcile.trigger([profile.to_owned()]);
     }
-    Next::Change
+    Requeue::Change
 }
 
-async fn keep_up_to_date(cx: &Arc<Context>, profile: &str) -> Next {
+async fn keep_up_to_date(cx: &Arc<Context>, profile: &str) -> Requeue {
     let Some(state) = cx.states.get(profile) else { return untargeted(cx, profile) };
-    let Some(target) = state.tenancy().target.clone() else { return untargeted(cx, profile) };
+    let Some(target) = state.params().target.clone() else { return untargeted(cx, profile) };
     // Taken before anything is read: later changes are planned next time.
     let changed = cx.store.take_changed(profile);
     let (keep, now) = (bundle::keep(cx, profile, &state), Timestamp::now());
-    let settles_in = state.in_force().settles_in(Instant::now());
-    let is_planned = state.tenancy().is_planned(&target, &keep, now);
-    let mut later = Later::default();
+    let propagates_in = state.in_force().propagates_in(Instant::now());
+    let is_planned = state.params().is_planned(&target, &keep, now);
+    let mut later = MinDelay::default();
     let planning = if is_planned {
         let rules = Rules { profile: &target.profile, compiled: &target.compiled, keep: &keep, now };
         plan_changed(cx, profile, &state, rules, &changed)
@@ -73,18 +73,18 @@ async fn keep_up_to_date(cx: &Arc<Context>, profile: &str) -> Next {
             }
             Err(error) => {
                 tracing::error!(profile, %error, "planning the parameters of all namespaces panicked; will retry");
-                return Next::After(AFTER_PANIC);
+                return Requeue::After(AFTER_PANIC);
             }
         }
     };
-    hand_over(cx, profile, &state, planning, settles_in.is_some(), &mut later);
+    hand_over(cx, profile, &state, planning, propagates_in.is_some(), &mut later);
     // What stands in the parameters is what they say of exceptions.
-    let asked = changed.into_iter().filter(|namespace| !cx.store.asked.of(profile, namespace).is_empty());
-    cx.queues.exceptions.trigger(asked);
+    let exceptions = changed.into_iter().filter(|namespace| !cx.store.exceptions.of(profile, namespace).is_empty());
+    cx.queues.exceptions.trigger(exceptions);
     begin_jobs(cx);
     report(cx, profile, &state, &target);
     // When no former policy needs its parameters any more.
-    later.at(settles_in);
+    later.at(propagates_in);
     later.at(target.exception_ends_in(now));
     later.next()
 }
@@ -99,24 +99,26 @@ fn plan_changed(cx: &Context, profile: &str, state: &State, rules: Rules<'_>, ch
     let mut namespaces = BTreeMap::new();
     for namespace in changed {
         let (found, observed) = cx.store.tenant(profile, namespace);
-        let asked = cx.store.asked.of(profile, namespace);
+        let exceptions = cx.store.exceptions.of(profile, namespace);
         let namespace_plan = match (&found, &observed) {
             (None, Some(_)) => Some(NamespacePlan::without_namespace()),
-            _ => found.and_then(|found| rules.plan(&found, observed.as_ref(), &asked)),
+            _ => found.and_then(|found| rules.plan(&found, observed.as_ref(), &exceptions)),
         };
-        let mut tenancy = state.tenancy();
-        let Some(planned) = &mut tenancy.planned else { break };
+        let mut params = state.params();
+        let Some(planned) = &mut params.planned else { break };
         let before = planned.plan.set(namespace, namespace_plan);
         let drifted = drifted(before.as_ref(), planned.plan.get(namespace));
         namespaces.insert(namespace.clone(), drifted);
     }
-    Planning { class: if namespaces.len() > MANY { Class::Bulk } else { Class::Urgent }, namespaces }
+    Planning { class: if namespaces.len() > MAX_URGENT_NAMESPACES { Class::Bulk } else { Class::Urgent }, namespaces }
 }
 
 /// True if parameters that must be written were right before.
 fn drifted(before: Option<&NamespacePlan>, now: Option<&NamespacePlan>) -> bool {
-    match (before.map(|before| &before.todo), now.map(|now| &now.todo)) {
-        (Some(Todo::Nothing(Some(right))), Some(Todo::Write(write))) => namespace_plan::is(&write.params, right),
+    match (before.map(|before| &before.action), now.map(|now| &now.action)) {
+        (Some(ParamsAction::Nothing(Some(right))), Some(ParamsAction::Write(write))) => {
+            namespace_plan::is(&write.params, right)
+        }
         _ => false,
     }
 }
@@ -126,7 +128,7 @@ async fn plan_all(
     cx: &Context,
     profile: &str,
     target: &Arc<AcceptedProfile>,
-    keep: &Keep,
+    keep: &RetainedParams,
     now: Timestamp,
 ) -> Result<Plan, tokio::task::JoinError> {
     let _permit = cx.plans.acquire().await;
@@ -139,11 +141,11 @@ async fn plan_all(
 }
 
 fn replan(cx: &Context, profile: &str, state: &State, planned: Planned) -> Planning {
-    let mut tenancy = state.tenancy();
-    let before = tenancy.planned.replace(planned);
+    let mut params = state.params();
+    let before = params.planned.replace(planned);
     // The waiting jobs belong to a former plan.
     cx.jobs.clear(profile);
-    let (before, now) = (before.map(|before| before.plan), tenancy.planned.as_ref().map(|planned| &planned.plan));
+    let (before, now) = (before.map(|before| before.plan), params.planned.as_ref().map(|planned| &planned.plan));
     let mut namespaces = BTreeMap::new();
     for namespace in now.into_iter().flat_map(|plan| plan.writes().map(|(name, _)| name).chain(&plan.removable)) {
         let before = before.as_ref().and_then(|before| before.get(namespace));
@@ -153,9 +155,9 @@ fn replan(cx: &Context, profile: &str, state: &State, planned: Planned) -> Plann
 }
 
 /// Hands over the parameters to write and delete.
-fn hand_over(cx: &Context, profile: &str, state: &State, mut planning: Planning, settles: bool, later: &mut Later) {
-    let mut tenancy = state.tenancy();
-    let Tenancy { planned, failures, removable, .. } = &mut *tenancy;
+fn hand_over(cx: &Context, profile: &str, state: &State, mut planning: Planning, settles: bool, later: &mut MinDelay) {
+    let mut params = state.params();
+    let ProfileParams { planned, failures, removable, .. } = &mut *params;
     let Some(Planned { plan, .. }) = planned else { return };
     let (now, class) = (Instant::now(), planning.class);
     removable.retain(|namespace, _| plan.removable.contains(namespace));
@@ -163,29 +165,30 @@ fn hand_over(cx: &Context, profile: &str, state: &State, mut planning: Planning,
         removable.entry(namespace.clone()).or_insert(now);
         planning.namespaces.entry(namespace.clone()).or_default();
     }
-    let todo = |namespace: &str| plan.get(namespace).is_some_and(|it| !matches!(it.todo, Todo::Nothing(_)));
-    failures.retain(|namespace, _| todo(namespace));
+    let has_action =
+        |namespace: &str| plan.get(namespace).is_some_and(|it| !matches!(it.action, ParamsAction::Nothing(_)));
+    failures.retain(|namespace, _| has_action(namespace));
     for namespace in failures.keys() {
         planning.namespaces.entry(namespace.clone()).or_default();
     }
     // Among thousands, namespaces without parameters come first.
     let mut all: Vec<_> = planning.namespaces.into_iter().collect();
-    let has_some = |namespace: &str| match plan.get(namespace).map(|namespace_plan| &namespace_plan.todo) {
-        Some(Todo::Write(write)) => write.observed.is_some(),
+    let has_some = |namespace: &str| match plan.get(namespace).map(|namespace_plan| &namespace_plan.action) {
+        Some(ParamsAction::Write(write)) => write.observed.is_some(),
         _ => true,
     };
     all.sort_by_cached_key(|(namespace, _)| has_some(namespace));
     for (namespace, drifted) in all {
-        cx.jobs.set(profile, &namespace, tenancy.job(&namespace, class, drifted, settles, later));
+        cx.jobs.set(profile, &namespace, params.job(&namespace, class, drifted, settles, later));
     }
-    if let Some(planned) = &mut tenancy.planned {
+    if let Some(planned) = &mut params.planned {
         planned.handed_over = true;
     }
 }
 
 /// Reports restored parameters in an event, and other changes through a reconciliation.
 fn report(cx: &Context, profile: &str, state: &State, target: &AcceptedProfile) {
-    let mut restored = std::mem::take(&mut state.tenancy().restored);
+    let mut restored = std::mem::take(&mut state.params().restored);
     if !restored.is_empty() {
         restored.sort();
         let note = format!("{PARAMS} were changed by another client and restored in {}", few(&restored));
@@ -196,9 +199,9 @@ fn report(cx: &Context, profile: &str, state: &State, target: &AcceptedProfile) 
         };
         cx.events.repaired::<ToolSecurityParams>(&target.profile.metadata, &first, &note);
     }
-    match cx.jobs.awaited(profile) {
-        Awaited::Nothing => cx.queue.trigger([profile.to_owned()]),
+    match cx.jobs.pending(profile) {
+        PendingWrites::Nothing => cx.queue.trigger([profile.to_owned()]),
         // A reconcile waits for it, or reports progress.
-        Awaited::Some | Awaited::Until(_) => cx.queue.schedule(profile.to_owned(), PROGRESS),
+        PendingWrites::Some | PendingWrites::Until(_) => cx.queue.schedule(profile.to_owned(), PROGRESS_INTERVAL),
     }
 }

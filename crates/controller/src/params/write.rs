@@ -17,7 +17,7 @@ use crate::{
     context::Context,
     generated::converge::{self, Verb},
     param_plan::{
-        jobs::{Begun, Job},
+        jobs::{Job, StartedJob},
         namespace_plan::Write,
     },
 };
@@ -25,7 +25,7 @@ use crate::{
 /// The kind, in metrics and events.
 pub const PARAMS: &str = "ToolSecurityParams";
 /// A request that takes longer gives its place to the next one.
-const SLOW: Duration = Duration::from_secs(1);
+const SLOW_REQUEST: Duration = Duration::from_secs(1);
 
 /// Begins as many jobs as the limits allow.
 pub fn begin_jobs(cx: &Arc<Context>) {
@@ -36,9 +36,9 @@ pub fn begin_jobs(cx: &Arc<Context>) {
     }
 }
 
-async fn run(cx: &Arc<Context>, Begun { profile, namespace, job }: Begun) {
+async fn run(cx: &Arc<Context>, StartedJob { profile, namespace, job }: StartedJob) {
     let mut work = std::pin::pin!(perform(cx, &profile, &namespace, job));
-    if tokio::time::timeout(SLOW, &mut work).await.is_err() {
+    if tokio::time::timeout(SLOW_REQUEST, &mut work).await.is_err() {
         cx.jobs.is_slow(&profile, &namespace);
         begin_jobs(cx);
         work.await;
@@ -57,19 +57,19 @@ async fn perform(cx: &Context, profile: &str, namespace: &str, job: Job) {
     };
     match result {
         Ok(()) => {
-            let mut tenancy = state.tenancy();
-            tenancy.failures.remove(namespace);
+            let mut params = state.params();
+            params.failures.remove(namespace);
             if matches!(job, Job::Write { drifted: true, .. }) {
                 cx.metrics.writes.drifted(PARAMS);
-                tenancy.restored.push(namespace.to_owned());
+                params.restored.push(namespace.to_owned());
             }
         }
         // The watch shows what happens to the namespace. It admits no new pods.
-        Err(error) if error.is_without_namespace() => drop(state.tenancy().failures.remove(namespace)),
+        Err(error) if error.is_without_namespace() => drop(state.params().failures.remove(namespace)),
         Err(error) => {
             let verb = if deleting { "delete" } else { "write" };
             tracing::warn!(profile, namespace, %error, "could not {verb} parameters");
-            state.tenancy().failed(namespace, &error, deleting);
+            state.params().failed(namespace, &error, deleting);
         }
     }
 }

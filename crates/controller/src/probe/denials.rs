@@ -6,12 +6,12 @@ use palisade_api::names::{self, Part, Shape};
 
 use super::{
     enforcement::{Action, action},
-    site::{PolicyAnswer, Site},
+    namespace::{PolicyAnswer, ProbeNamespace},
 };
 use crate::generations::accepted::AcceptedProfile;
 
 /// True if an API server denies a violating pod by a policy for pods. `None` if that is unknown.
-pub async fn some_denies(site: &Site, accepted: &AcceptedProfile) -> Option<bool> {
+pub async fn some_denies(site: &ProbeNamespace, accepted: &AcceptedProfile) -> Option<bool> {
     let denying = Part::judging(Shape::Pods)
         .into_iter()
         .find(|part| accepted.compiled.probed_binding(*part).and_then(action) == Some(Action::Deny))?;
@@ -23,7 +23,7 @@ pub async fn some_denies(site: &Site, accepted: &AcceptedProfile) -> Option<bool
 }
 
 /// True if all API servers deny a violating object by the policy for this part. `None` if that cannot be determined.
-pub async fn all_deny(site: &Site, accepted: &AcceptedProfile, part: Part) -> Option<bool> {
+pub async fn all_deny(site: &ProbeNamespace, accepted: &AcceptedProfile, part: Part) -> Option<bool> {
     let answers = denials(site, accepted, part).await?;
     let has = |wanted: &[Denial]| answers.iter().any(|answer| wanted.contains(answer));
     if has(&[Denial::Missing, Denial::NoAnswer]) {
@@ -46,7 +46,7 @@ enum Denial {
 }
 
 /// The answer of each API server; `None` if the policy cannot be probed.
-async fn denials(site: &Site, accepted: &AcceptedProfile, part: Part) -> Option<Vec<Denial>> {
+async fn denials(site: &ProbeNamespace, accepted: &AcceptedProfile, part: Part) -> Option<Vec<Denial>> {
     let compiled = &accepted.compiled;
     let (labels, objects) = (compiled.probe_labels()?, compiled.probes.question(part)?);
     if !site.store.has_namespace(names::PROBE_NAMESPACE) {

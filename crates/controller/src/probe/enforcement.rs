@@ -8,11 +8,11 @@ use palisade_api::names::{self, Part, Shape};
 use palisade_compiler::Question as Objects;
 
 use super::{
-    answers::Question,
+    namespace::{ATTEMPT_BACKOFF, PolicyAnswer, ProbeNamespace},
     outcome::{EnforcementAnswer, Outcome},
+    queue::ProbeLease,
+    results::Question,
     servers::Server,
-    site::{PAUSE, PolicyAnswer, Site},
-    turns::Turn,
 };
 use crate::{generations::accepted::AcceptedProfile, metrics::Metrics, status::conditions::own_stage};
 
@@ -57,7 +57,7 @@ fn enforced(all: &[Judged], checks: &str) -> String {
 
 /// The probe of enforcement of a profile.
 pub struct EnforcementProbe {
-    site: Arc<Site>,
+    site: Arc<ProbeNamespace>,
     metrics: Arc<Metrics>,
     accepted: Arc<AcceptedProfile>,
     shapes: Vec<Judged>,
@@ -66,7 +66,7 @@ pub struct EnforcementProbe {
 
 impl EnforcementProbe {
     /// To ask about this profile.
-    pub fn new(site: Arc<Site>, metrics: Arc<Metrics>, accepted: Arc<AcceptedProfile>) -> Self {
+    pub fn new(site: Arc<ProbeNamespace>, metrics: Arc<Metrics>, accepted: Arc<AcceptedProfile>) -> Self {
         let (shapes, unseen) = Self::shapes(&accepted);
         Self { site, metrics, accepted, shapes, unseen }
     }
@@ -90,15 +90,15 @@ impl EnforcementProbe {
         (shapes, unseen)
     }
 
-    async fn of_server(&self, server: &Server, turn: &Turn) -> Outcome {
-        let mut pause = PAUSE.0;
+    async fn of_server(&self, server: &Server, turn: &ProbeLease) -> Outcome {
+        let mut pause = ATTEMPT_BACKOFF.0;
         loop {
             let outcome = self.attempt(server).await;
             if outcome == Outcome::Passed || turn.is_over() || server.silent().is_some() {
                 return outcome;
             }
             tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(PAUSE.1);
+            pause = (pause * 2).min(ATTEMPT_BACKOFF.1);
         }
     }
 
@@ -167,9 +167,9 @@ pub fn action(binding: &ValidatingAdmissionPolicyBinding) -> Option<Action> {
 
 /// Detects that an API server has the labels of a profile on the probe namespace: the policy of the profile evaluates
 /// an object there.
-pub struct Sign(Judged);
+pub struct LabelPropagation(Judged);
 
-impl Sign {
+impl LabelPropagation {
     /// Of this profile; `None` if it only audits, which no answer shows.
     pub fn of(accepted: &AcceptedProfile) -> Option<Self> {
         EnforcementProbe::shapes(accepted).0.into_iter().next().map(Self)
@@ -180,7 +180,7 @@ impl Sign {
     /// # Errors
     ///
     /// The reason why there is no answer.
-    pub async fn is_shown(&self, site: &Site, server: &Server) -> Result<bool, String> {
+    pub async fn is_shown(&self, site: &ProbeNamespace, server: &Server) -> Result<bool, String> {
         let Self(judged) = self;
         match site.ask(server, &judged.objects.path, &judged.objects.violating).await?.of_policy(&judged.policy) {
             PolicyAnswer::Admitted { warned } => Ok(warned),
@@ -197,7 +197,7 @@ impl Question for EnforcementProbe {
         &self.accepted.compiled.profile
     }
 
-    async fn ask(&self, turn: &Turn) -> EnforcementAnswer {
+    async fn ask(&self, turn: &ProbeLease) -> EnforcementAnswer {
         let (Some(labels), false) = (self.accepted.compiled.probe_labels(), self.shapes.is_empty()) else {
             return EnforcementAnswer::everywhere(Outcome::Impossible);
         };

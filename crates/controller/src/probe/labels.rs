@@ -11,7 +11,7 @@ use serde_json::Value as Json;
 use crate::message::fnv1a;
 
 /// How the names of labels begin that hold former values.
-const KEPT: &str = "kept.toolsecurity.dev/";
+const KEPT_LABEL_PREFIX: &str = "kept.toolsecurity.dev/";
 
 /// The labels to write.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -73,7 +73,7 @@ impl Owners {
 
 /// The label that keeps the former value of another one, whose name may be too long to be a part of it.
 fn kept(label: &str) -> String {
-    format!("{KEPT}{:016x}", fnv1a(label.as_bytes()))
+    format!("{KEPT_LABEL_PREFIX}{:016x}", fnv1a(label.as_bytes()))
 }
 
 #[cfg(test)]

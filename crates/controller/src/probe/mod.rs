@@ -4,18 +4,18 @@
 //! Questions run beside the reconciler ([`answers`]), which never waits for one. They take turns ([`turns`]), because
 //! the namespace has the labels for one profile at a time.
 
-mod answers;
 mod denials;
 mod discover;
 mod enforcement;
 mod labels;
 mod mutation;
+mod namespace;
 mod outcome;
+mod queue;
+mod results;
 mod servers;
-mod site;
 #[cfg(test)]
 mod tests;
-mod turns;
 mod wait;
 
 use std::{fmt::Write as _, sync::Arc, time::Duration};
@@ -29,11 +29,11 @@ pub use outcome::EnforcementAnswer;
 pub use servers::Servers;
 
 use self::{
-    answers::{Answers, Common, Key, Pace},
     enforcement::EnforcementProbe,
     mutation::MutationProbe,
-    site::Site,
-    turns::Turns,
+    namespace::ProbeNamespace,
+    queue::ProbeQueue,
+    results::{Common, Key, Pace, ProbeResults},
 };
 use crate::{
     generated::mutating_policies::NativePolicies, generations::accepted::AcceptedProfile, metrics::Metrics,
@@ -41,22 +41,22 @@ use crate::{
 };
 
 /// How long a probe asks which engine mutates pods.
-const MUTATED: Duration = Duration::from_secs(5);
+const MUTATION_PATIENCE: Duration = Duration::from_secs(5);
 /// How often it is repeated, at least: a webhook can come and go.
-const MUTATED_AGAIN: Duration = Duration::from_secs(30);
+const MUTATION_INTERVAL: Duration = Duration::from_secs(30);
 /// The same, after a wrong answer.
-const MUTATED_RETRY: Duration = Duration::from_secs(5);
+const MUTATION_RETRY_INTERVAL: Duration = Duration::from_secs(5);
 /// How often a probe of enforcement is repeated, at least, after a wrong answer.
-const RETRY: Duration = Duration::from_mins(1);
+const MAX_ENFORCEMENT_RETRY_INTERVAL: Duration = Duration::from_mins(1);
 
 /// Asks, and remembers the answers.
 pub struct Prober {
-    site: Arc<Site>,
+    site: Arc<ProbeNamespace>,
     native: Arc<NativePolicies>,
     metrics: Arc<Metrics>,
-    turns: Arc<Turns>,
-    enforcement: Arc<Answers<EnforcementAnswer>>,
-    mutation: Arc<Answers<MutationAnswer>>,
+    turns: Arc<ProbeQueue>,
+    enforcement: Arc<ProbeResults<EnforcementAnswer>>,
+    mutation: Arc<ProbeResults<MutationAnswer>>,
 }
 
 impl Prober {
@@ -70,19 +70,22 @@ impl Prober {
         options: &Options,
         supervisor: Supervisor,
     ) -> Self {
-        let turns = Arc::new(Turns::default());
+        let turns = Arc::new(ProbeQueue::default());
         let common = Arc::new(Common { turns: Arc::clone(&turns), queue, supervisor });
         let (patience, interval) = (options.probe_timeout, options.probe_interval);
-        let of_policies = Pace { patience, interval, retry: RETRY };
-        let of_mutation =
-            Pace { patience: MUTATED.min(patience), interval: MUTATED_AGAIN.min(interval), retry: MUTATED_RETRY };
+        let of_policies = Pace { patience, interval, retry: MAX_ENFORCEMENT_RETRY_INTERVAL };
+        let of_mutation = Pace {
+            patience: MUTATION_PATIENCE.min(patience),
+            interval: MUTATION_INTERVAL.min(interval),
+            retry: MUTATION_RETRY_INTERVAL,
+        };
         Self {
-            site: Arc::new(Site { client: servers.client().clone(), store, servers }),
+            site: Arc::new(ProbeNamespace { client: servers.client().clone(), store, servers }),
             native,
             metrics,
             turns,
-            enforcement: Arc::new(Answers::new(Arc::clone(&common), of_policies)),
-            mutation: Arc::new(Answers::new(common, of_mutation)),
+            enforcement: Arc::new(ProbeResults::new(Arc::clone(&common), of_policies)),
+            mutation: Arc::new(ProbeResults::new(common, of_mutation)),
         }
     }
 

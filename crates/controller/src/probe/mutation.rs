@@ -10,11 +10,11 @@ use palisade_objects::json::Change as _;
 use serde_json::{Value as Json, json};
 
 use super::{
-    answers::Question,
-    enforcement::Sign,
+    enforcement::LabelPropagation,
+    namespace::{ATTEMPT_BACKOFF, ProbeNamespace},
+    queue::ProbeLease,
+    results::Question,
     servers::Server,
-    site::{PAUSE, Site},
-    turns::Turn,
 };
 use crate::{
     generations::accepted::AcceptedProfile,
@@ -74,27 +74,32 @@ impl MutationAnswer {
 
 /// Asks which engine mutates pods.
 pub struct MutationProbe {
-    site: Arc<Site>,
+    site: Arc<ProbeNamespace>,
     metrics: Arc<Metrics>,
     accepted: Arc<AcceptedProfile>,
     /// A pod without the fields that the profile's mutation sets.
     bare: Json,
     /// A mutating policy does not identify its profile, unlike the webhook. Immediately after a probe of another
     /// profile, the mutation may be caused by that one.
-    sign: Option<Sign>,
+    sign: Option<LabelPropagation>,
     /// True if the API server must mutate pods.
     native: bool,
 }
 
 impl MutationProbe {
     /// To ask about this profile; `None` if it mutates no pod that complies with it.
-    pub fn new(site: Arc<Site>, metrics: Arc<Metrics>, accepted: Arc<AcceptedProfile>, native: bool) -> Option<Self> {
-        let (bare, sign) = (bare(&accepted)?, Sign::of(&accepted));
+    pub fn new(
+        site: Arc<ProbeNamespace>,
+        metrics: Arc<Metrics>,
+        accepted: Arc<AcceptedProfile>,
+        native: bool,
+    ) -> Option<Self> {
+        let (bare, sign) = (bare(&accepted)?, LabelPropagation::of(&accepted));
         Some(Self { site, metrics, accepted, bare, sign, native })
     }
 
-    async fn of_server(&self, server: &Server, plan: &Plan<'_>, turn: &Turn) -> Result<ObservedMutators, String> {
-        let (mut pause, mut read) = (PAUSE.0, false);
+    async fn of_server(&self, server: &Server, plan: &Plan<'_>, turn: &ProbeLease) -> Result<ObservedMutators, String> {
+        let (mut pause, mut read) = (ATTEMPT_BACKOFF.0, false);
         loop {
             let labels = if read { Ok(true) } else { self.has_read_labels(server).await };
             read = labels == Ok(true);
@@ -108,7 +113,7 @@ impl MutationProbe {
                 return seen;
             }
             tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(PAUSE.1);
+            pause = (pause * 2).min(ATTEMPT_BACKOFF.1);
         }
     }
 
@@ -153,7 +158,7 @@ impl Question for MutationProbe {
         &self.accepted.compiled.profile
     }
 
-    async fn ask(&self, turn: &Turn) -> MutationAnswer {
+    async fn ask(&self, turn: &ProbeLease) -> MutationAnswer {
         let compiled = &self.accepted.compiled;
         let (Some(labels), Some(mutation)) = (compiled.probe_labels(), &compiled.mutation) else {
             return self.failed("no labels make the profile select the probe namespace".to_owned());

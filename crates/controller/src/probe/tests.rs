@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tower::{BoxError, service_fn};
 
-use super::{answers::Question, outcome::Outcome, servers::Server, turns::Turn, *};
+use super::{outcome::Outcome, queue::ProbeLease, results::Question, servers::Server, *};
 use crate::{options::ApiServers, status::ConditionStatus};
 
 /// An API server that has a probe namespace.
@@ -479,7 +479,7 @@ impl Question for Panics {
         "a"
     }
 
-    async fn ask(&self, _turn: &Turn) -> Self::Answer {
+    async fn ask(&self, _turn: &ProbeLease) -> Self::Answer {
         assert!(self.0.load(std::sync::atomic::Ordering::Relaxed), "a mistake");
         Ok(())
     }
@@ -498,9 +498,9 @@ impl Question for Panics {
 #[tokio::test(start_paused = true)]
 async fn probe_is_repeated_after_a_panic() {
     let second = Duration::from_secs(1);
-    let (turns, queue) = (Arc::new(Turns::default()), Arc::new(Queue::new(Duration::ZERO)));
+    let (turns, queue) = (Arc::new(ProbeQueue::default()), Arc::new(Queue::new(Duration::ZERO)));
     let common = Common { turns: Arc::clone(&turns), queue, supervisor: Supervisor::new(CancellationToken::new()) };
-    let answers = Answers::new(Arc::new(common), Pace { patience: second, interval: second, retry: second });
+    let answers = ProbeResults::new(Arc::new(common), Pace { patience: second, interval: second, retry: second });
     let answers = Arc::new(answers);
     let ask = |works: bool| answers.consult(Key { objects: String::new(), servers: 0 }, Panics(works.into())).0;
     assert_eq!(ask(false), None);

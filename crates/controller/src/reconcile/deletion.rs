@@ -8,17 +8,17 @@ use super::{
     report::{Report, report},
 };
 use crate::{
-    api_request::SETTLE,
+    api_request::POLICY_PROPAGATION,
     context::{Context, state::State},
-    queue::Next,
+    queue::Requeue,
     removal::remove,
     status::conditions,
     watch::store::ObservedProfile,
 };
 
 /// The profile does not exist.
-pub async fn finish(cx: &Arc<Context>, profile: &str, state: &State) -> Result<Next, ReconcileError> {
-    if state.in_force().accepted.is_some() || state.tenancy().has_target() {
+pub async fn finish(cx: &Arc<Context>, profile: &str, state: &State) -> Result<Requeue, ReconcileError> {
+    if state.in_force().accepted.is_some() || state.params().has_target() {
         remove::stop_writing(cx, profile, state).await;
     }
     cx.prober.forget(profile);
@@ -28,16 +28,16 @@ pub async fn finish(cx: &Arc<Context>, profile: &str, state: &State) -> Result<N
     // They are deleted last, as always.
     if cx.jobs.is_busy(profile) || !cx.store.tenants(profile).params.is_empty() {
         if cx.store.pairs(profile).iter().any(|pair| pair.metadata().next().is_some()) {
-            return Ok(Next::After(SETTLE));
+            return Ok(Requeue::After(POLICY_PROPAGATION));
         }
         if !remove::params(cx, profile, state).await? {
-            return Ok(Next::After(Duration::from_millis(200)));
+            return Ok(Requeue::After(Duration::from_millis(200)));
         }
     }
     cx.store.forget(profile);
     cx.states.forget(profile);
-    cx.queues.exceptions.trigger(cx.store.asked.of_profile(profile).into_keys());
-    Ok(Next::Change)
+    cx.queues.exceptions.trigger(cx.store.exceptions.of_profile(profile).into_keys());
+    Ok(Requeue::Change)
 }
 
 /// The profile is being deleted. It is not compiled, so that invalid profiles can be deleted.
@@ -47,7 +47,7 @@ pub async fn delete(
     observed: &ObservedProfile,
     state: &State,
     progress: &mut Progress,
-) -> Result<Next, ReconcileError> {
+) -> Result<Requeue, ReconcileError> {
     progress.generations.set_in_force(state.in_force().accepted.clone());
     let accepted = progress.generations.kept().cloned();
     progress.generations.set_last_good(accepted.clone());
@@ -62,7 +62,7 @@ pub async fn delete(
             report_deletion(cx, observed, progress, Some(&error.to_string())).await?;
             Err(error.into())
         }
-        None => Ok(Next::Change),
+        None => Ok(Requeue::Change),
     }
 }
 

@@ -17,9 +17,9 @@ use crate::{
     context::{Context, state::State},
     generations::accepted::{AcceptedProfile, Rejection, Verdict},
     mutation::mutate::{self, MutationState, mutate},
-    param_plan::jobs::Awaited,
+    param_plan::jobs::PendingWrites,
     probe::EnforcementAnswer,
-    queue::{Later, Next},
+    queue::{MinDelay, Requeue},
     registration::Wanted,
     status::{
         Condition,
@@ -48,8 +48,8 @@ impl Reconcile<'_> {
         &self,
         progress: &mut Progress,
         target: &Arc<AcceptedProfile>,
-        mut later: Later,
-    ) -> Result<Next, ReconcileError> {
+        mut later: MinDelay,
+    ) -> Result<Requeue, ReconcileError> {
         let Self { cx, profile, observed, state, verdict } = *self;
         set_target(cx, profile, state, target);
         let changed = match self.put_in_force(progress, target, &mut later).await? {
@@ -65,7 +65,7 @@ impl Reconcile<'_> {
         }
         later.at(target.exception_ends_in(Timestamp::now()));
         // The lane of parameters triggers this one when it has planned them.
-        let Some(summary) = state.tenancy().summary(target) else { return Ok(later.next()) };
+        let Some(summary) = state.params().summary(target) else { return Ok(later.next()) };
         let unregistered = cx.registration.problem(profile);
         let error = error.or_else(|| unregistered.map(|problem| format!("the registration of the webhook: {problem}")));
         let programmed = conditions::programmed(verdict, error.as_deref(), &summary, target);
@@ -88,37 +88,37 @@ impl Reconcile<'_> {
         &self,
         progress: &mut Progress,
         target: &Arc<AcceptedProfile>,
-        later: &mut Later,
-    ) -> Result<ControlFlow<Next, Result<(), ReconcileError>>, ReconcileError> {
+        later: &mut MinDelay,
+    ) -> Result<ControlFlow<Requeue, Result<(), ReconcileError>>, ReconcileError> {
         let Self { cx, profile, state, verdict, .. } = *self;
         if state.in_force().accepted.as_ref().is_some_and(|accepted| accepted.is_same(target)) {
             return Ok(ControlFlow::Continue(Ok(())));
         }
         let begun = progress.revision.is_of(target.generation()) || is_begun(cx, profile, target.generation());
-        let awaited = if begun { Awaited::Nothing } else { self.awaited(target) };
-        if awaited != Awaited::Nothing {
-            if let Awaited::Until(at) = awaited {
+        let pending = if begun { PendingWrites::Nothing } else { self.pending(target) };
+        if pending != PendingWrites::Nothing {
+            if let PendingWrites::Until(at) = pending {
                 later.at(Some(at.saturating_duration_since(Instant::now())));
             }
             self.report_pending(progress, target).await?;
             return Ok(ControlFlow::Break(later.next()));
         }
         if cx.stop.is_cancelled() {
-            return Ok(ControlFlow::Break(Next::Change));
+            return Ok(ControlFlow::Break(Requeue::Change));
         }
         match transition::put_in_force(cx, profile, state, target).await {
             Err(error) if error.is_refusal() && verdict.is_ok() => {
                 let rejection = Rejection::by_api_server("a policy or binding", &error);
                 dry_run::reject(&mut progress.dry_run, target.generation(), rejection, later);
                 // From here on, it is as if the dry run had failed.
-                Ok(ControlFlow::Break(Next::After(Duration::ZERO)))
+                Ok(ControlFlow::Break(Requeue::After(Duration::ZERO)))
             }
             result => Ok(ControlFlow::Continue(result.map_err(ReconcileError::Apply))),
         }
     }
 
     /// Saves the generation in effect, and keeps the webhook and the engine that mutates pods as it requires.
-    async fn maintain(&self, progress: &mut Progress, target: &Arc<AcceptedProfile>, later: &mut Later) {
+    async fn maintain(&self, progress: &mut Progress, target: &Arc<AcceptedProfile>, later: &mut MinDelay) {
         let Self { cx, profile, observed, state, .. } = *self;
         progress.generations.set_last_good(Some(Arc::clone(target)));
         later.at(progress.revision.save(&cx.client, target).await);
@@ -136,15 +136,15 @@ impl Reconcile<'_> {
         progress: &mut Progress,
         target: &Arc<AcceptedProfile>,
         programmed: &Condition,
-        later: &mut Later,
-    ) -> ControlFlow<Next, Option<Condition>> {
+        later: &mut MinDelay,
+    ) -> ControlFlow<Requeue, Option<Condition>> {
         let unprobed = conditions::without_probe(self.verdict, programmed, target);
         let of_checks = unprobed.as_ref().is_some_and(|enforced| conditions::probes_checks(enforced, target));
         let known = if unprobed.is_none() || of_checks {
             let (known, again) = self.cx.prober.enforcement(target);
             later.at(again);
             if known.as_ref().is_some_and(|known| self.is_refuted(progress, target, known)) {
-                return ControlFlow::Break(Next::After(Duration::ZERO));
+                return ControlFlow::Break(Requeue::After(Duration::ZERO));
             }
             known
         } else {
@@ -180,11 +180,11 @@ impl Reconcile<'_> {
         true
     }
 
-    /// Tells if the parameters of a new generation must be awaited.
-    fn awaited(&self, target: &Arc<AcceptedProfile>) -> Awaited {
-        match self.state.tenancy().summary(target) {
-            Some(_) => self.cx.jobs.awaited(self.profile),
-            None => Awaited::Some,
+    /// Tells if the parameters of a new generation must be pending.
+    fn pending(&self, target: &Arc<AcceptedProfile>) -> PendingWrites {
+        match self.state.params().summary(target) {
+            Some(_) => self.cx.jobs.pending(self.profile),
+            None => PendingWrites::Some,
         }
     }
 
@@ -194,7 +194,7 @@ impl Reconcile<'_> {
         progress: &mut Progress,
         target: &Arc<AcceptedProfile>,
     ) -> Result<(), ReconcileError> {
-        let Some(summary) = self.state.tenancy().summary(target) else { return Ok(()) };
+        let Some(summary) = self.state.params().summary(target) else { return Ok(()) };
         let programmed = match self.verdict {
             Ok(_) => conditions::pending(&summary),
             Err(_) => conditions::programmed(self.verdict, None, &summary, target),
@@ -211,7 +211,7 @@ impl Reconcile<'_> {
         kept: Option<&Arc<AcceptedProfile>>,
         error: &ApiError,
     ) -> Result<(), ReconcileError> {
-        let summary = kept.and_then(|kept| self.state.tenancy().summary(kept)).unwrap_or_default();
+        let summary = kept.and_then(|kept| self.state.params().summary(kept)).unwrap_or_default();
         let enforced = not_programmed("the profile is not programmed");
         let conditions = [conditions::accepted(self.verdict), conditions::not_tried(error), enforced];
         write_status(self.cx, self.observed, progress, conditions, summary).await
@@ -221,9 +221,9 @@ impl Reconcile<'_> {
 /// Makes this the generation that parameters are kept for.
 pub fn set_target(cx: &Context, profile: &str, state: &State, target: &Arc<AcceptedProfile>) {
     cx.store.set_in_force(&target.profile);
-    if state.tenancy().set_target(target) {
+    if state.params().set_target(target) {
         cx.queues.params.schedule(profile.to_owned(), Duration::ZERO);
-        cx.queues.exceptions.trigger(cx.store.asked.of_profile(profile).into_keys());
+        cx.queues.exceptions.trigger(cx.store.exceptions.of_profile(profile).into_keys());
     }
 }
 

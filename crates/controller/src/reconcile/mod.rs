@@ -34,7 +34,7 @@ use crate::{
         target::{Decision, Generations, Target},
     },
     param_plan::profile_params::Summary,
-    queue::{Later, Next},
+    queue::{MinDelay, Requeue},
     removal::{finalizer, remove},
     status::conditions::{self, not_accepted},
     watch::store::ObservedProfile,
@@ -42,7 +42,7 @@ use crate::{
 };
 
 /// Processes a profile in this lane.
-pub fn work() -> impl Fn(Arc<Context>, String) -> BoxFuture<'static, Next> {
+pub fn work() -> impl Fn(Arc<Context>, String) -> BoxFuture<'static, Requeue> {
     let all = Arc::new(AllProgress::default());
     move |cx, profile| {
         let generation = cx.store.profile(&profile).and_then(|observed| observed.meta.generation);
@@ -52,7 +52,7 @@ pub fn work() -> impl Fn(Arc<Context>, String) -> BoxFuture<'static, Next> {
     }
 }
 
-async fn reconcile_once(cx: &Arc<Context>, all: &AllProgress, profile: &str) -> Next {
+async fn reconcile_once(cx: &Arc<Context>, all: &AllProgress, profile: &str) -> Requeue {
     let state = cx.states.of(profile);
     let mut progress = all.take(profile);
     let start = Instant::now();
@@ -68,7 +68,7 @@ async fn reconcile_once(cx: &Arc<Context>, all: &AllProgress, profile: &str) -> 
             cx.metrics.reconciles.ended(error.result(), took);
             let after = backoff(&mut progress);
             tracing::warn!(%error, ?after, "reconciliation failed; will retry");
-            Next::After(after)
+            Requeue::After(after)
         }
     };
     tracing::debug!(?took, ?next, "reconciled");
@@ -90,7 +90,7 @@ async fn reconcile(
     profile: &str,
     state: &State,
     progress: &mut Progress,
-) -> Result<Next, ReconcileError> {
+) -> Result<Requeue, ReconcileError> {
     let Some(observed) = cx.store.profile(profile) else { return deletion::finish(cx, profile, state).await };
     let uid = observed.meta.uid.clone().unwrap_or_default();
     if progress.uid != uid {
@@ -109,7 +109,7 @@ async fn reconcile(
     }
     cx.store.follow(profile);
     finalizer::add(cx, &observed).await.map_err(ReconcileError::Finalizer)?;
-    let mut later = Later::default();
+    let mut later = MinDelay::default();
     let Decision { verdict, target } = decide(cx, profile, &observed, state, progress, &mut later).await?;
     let reconcile = Reconcile { cx, profile, observed: &observed, state, verdict: &verdict };
     match target {
@@ -134,7 +134,7 @@ async fn decide(
     observed: &ObservedProfile,
     state: &State,
     progress: &mut Progress,
-    later: &mut Later,
+    later: &mut MinDelay,
 ) -> Result<Decision, ReconcileError> {
     let Progress { compile, generations, revision, dry_run, .. } = progress;
     let loaded = revision.load(&cx.client, &cx.compiler, observed, compile, generations).await;

@@ -25,7 +25,7 @@ use crate::{
 };
 
 /// The longest message about a namespace, in characters.
-const LONGEST: usize = 1000;
+const MAX_MESSAGE_CHARS: usize = 1000;
 
 /// State of this stage for a profile.
 #[derive(Debug, Default)]
@@ -107,7 +107,7 @@ impl Namespaces {
     fn first(&self) -> Vec<FailedNamespace> {
         let shown = |(name, message): (&String, &String)| FailedNamespace {
             name: name.clone(),
-            message: message.chars().take(LONGEST).collect(),
+            message: message.chars().take(MAX_MESSAGE_CHARS).collect(),
         };
         self.failed.iter().take(10).map(shown).collect()
     }
@@ -164,7 +164,7 @@ pub async fn report(
 /// How many exceptions a profile has, and how many tenants ask for.
 fn exceptions(cx: &Context, in_force: &AcceptedProfile) -> Option<ExceptionCounts> {
     let listed = in_force.compiled.exceptions.counts(Timestamp::now());
-    let requested = cx.store.asked.counts(&in_force.compiled.profile);
+    let requested = cx.store.exceptions.counts(&in_force.compiled.profile);
     if listed.is_none() && requested.is_none() {
         return None;
     }

@@ -16,24 +16,24 @@ use palisade_process::lists::all_metadata;
 use tokio::time::{Instant, timeout};
 
 use crate::{
-    api_request::{ApiError, LINGER, SETTLE, call},
+    api_request::{ApiError, PARAMS_RETENTION, POLICY_PROPAGATION, call},
     apply::{delete, transition},
     context::{Context, state::State},
     generations::{accepted::AcceptedProfile, revision},
     mutation::mutate,
     param_plan::jobs::{Class, Job},
     params::write::{begin_jobs, let_go},
-    queue::Next,
+    queue::Requeue,
     removal::finalizer,
     watch::store::ObservedProfile,
 };
 
 /// How long to probe whether the API server has noticed that the bindings are gone.
-const LIMIT: Duration = Duration::from_secs(5);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long between two such probes.
-const PAUSE: Duration = Duration::from_millis(200);
+const PROBE_INTERVAL: Duration = Duration::from_millis(200);
 /// How often to check whether the parameters are deleted.
-const LOOK: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Why a profile could not be removed yet.
 #[derive(Debug, thiserror::Error)]
@@ -105,9 +105,9 @@ pub async fn step(
     state: &State,
     removal: &mut Removal,
     accepted: Option<&AcceptedProfile>,
-) -> Result<Next, RemoveError> {
+) -> Result<Requeue, RemoveError> {
     if !finalizer::is_present(observed) {
-        return Ok(Next::Change);
+        return Ok(Requeue::Change);
     }
     loop {
         let now = Instant::now();
@@ -128,21 +128,21 @@ pub async fn step(
             }
             Removal::Releasing { since } => {
                 match accepted.filter(|accepted| accepted.compiled.denies_some()) {
-                    Some(accepted) if now.duration_since(since) < LIMIT => {
+                    Some(accepted) if now.duration_since(since) < PROBE_TIMEOUT => {
                         // While other probes run, this one may get no turn, and so no answer.
-                        match timeout(LIMIT, cx.prober.some_denies(accepted)).await.ok().flatten() {
-                            Some(true) => return Ok(Next::After(PAUSE)),
+                        match timeout(PROBE_TIMEOUT, cx.prober.some_denies(accepted)).await.ok().flatten() {
+                            Some(true) => return Ok(Requeue::After(PROBE_INTERVAL)),
                             // There may be other API servers, which read bindings about once a second, too.
-                            Some(false) => Removal::Released { at: since + SETTLE },
-                            None => Removal::Released { at: now + LINGER },
+                            Some(false) => Removal::Released { at: since + POLICY_PROPAGATION },
+                            None => Removal::Released { at: now + PARAMS_RETENTION },
                         }
                     }
                     // What the policies denied is not known, as after a restart, and so not what to ask about.
-                    None if accepted.is_none() => Removal::Released { at: now + LINGER },
-                    Some(_) | None => Removal::Released { at: now + SETTLE },
+                    None if accepted.is_none() => Removal::Released { at: now + PARAMS_RETENTION },
+                    Some(_) | None => Removal::Released { at: now + POLICY_PROPAGATION },
                 }
             }
-            Removal::Released { at } if at > now => return Ok(Next::After(at.duration_since(now))),
+            Removal::Released { at } if at > now => return Ok(Requeue::After(at.duration_since(now))),
             Removal::Released { .. } => {
                 cx.registration.forget(profile);
                 let kept = cx.registration.keep(&cx.client, &cx.store.profiles()).await;
@@ -155,12 +155,12 @@ pub async fn step(
             }
             Removal::Params => {
                 if !params(cx, profile, state).await? {
-                    return Ok(Next::After(LOOK));
+                    return Ok(Requeue::After(POLL_INTERVAL));
                 }
                 finish(cx, profile).await?;
                 Removal::Done
             }
-            Removal::Done => return Ok(Next::Change),
+            Removal::Done => return Ok(Requeue::Change),
         };
     }
 }
@@ -168,7 +168,7 @@ pub async fn step(
 /// Stops repairs and writes of parameters.
 pub async fn stop_writing(cx: &Context, profile: &str, state: &State) {
     transition::stop(state).await;
-    state.tenancy().stop();
+    state.params().stop();
     cx.jobs.clear(profile);
 }
 
@@ -178,7 +178,7 @@ pub async fn params(cx: &Arc<Context>, profile: &str, state: &State) -> Result<b
     if cx.jobs.is_busy(profile) {
         return Ok(false);
     }
-    if let Some((namespace, more, message)) = state.tenancy().take_undeleted() {
+    if let Some((namespace, more, message)) = state.params().take_undeleted() {
         return Err(RemoveError::Params { namespace, more, message });
     }
     let api: Api<PartialObjectMeta<ToolSecurityParams>> = Api::all(cx.client.clone());
@@ -199,7 +199,7 @@ pub async fn params(cx: &Arc<Context>, profile: &str, state: &State) -> Result<b
 async fn finish(cx: &Context, profile: &str) -> Result<(), RemoveError> {
     revision::delete(&cx.client, profile).await.map_err(RemoveError::Revision)?;
     if cx.store.has_namespace(names::PROBE_NAMESPACE) {
-        match timeout(LIMIT, cx.prober.unlabel()).await {
+        match timeout(PROBE_TIMEOUT, cx.prober.unlabel()).await {
             Ok(Ok(())) => {}
             // The next probe sets its own labels.
             Ok(Err(error)) => tracing::debug!(%error, "could not remove the labels of the probe namespace"),

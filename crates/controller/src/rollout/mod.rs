@@ -16,34 +16,34 @@ use palisade_api::RolloutPhase;
 use self::step::RolloutStep;
 use crate::{
     context::{Context, state::State},
-    queue::Next,
+    queue::Requeue,
 };
 
 /// The longest pause after a failure.
-const MOST: Duration = Duration::from_mins(1);
+const MAX_RETRY_DELAY: Duration = Duration::from_mins(1);
 
 /// Processes a profile in this lane.
-pub fn work(cx: Arc<Context>, profile: String) -> BoxFuture<'static, Next> {
+pub fn work(cx: Arc<Context>, profile: String) -> BoxFuture<'static, Requeue> {
     async move {
-        let Some(state) = cx.states.get(&profile) else { return Next::Change };
+        let Some(state) = cx.states.get(&profile) else { return Requeue::Change };
         go_on(&cx, &profile, &state).await
     }
     .boxed()
 }
 
-async fn go_on(cx: &Arc<Context>, profile: &str, state: &Arc<State>) -> Next {
-    let Some(observed) = cx.store.profile(profile) else { return Next::Change };
+async fn go_on(cx: &Arc<Context>, profile: &str, state: &Arc<State>) -> Requeue {
+    let Some(observed) = cx.store.profile(profile) else { return Requeue::Change };
     let accepted = {
         let in_force = state.in_force();
         in_force.accepted.clone().filter(|_| in_force.is_confirmed())
     };
-    let Some(accepted) = accepted else { return Next::Change };
+    let Some(accepted) = accepted else { return Requeue::Change };
     let Some(rollout) = accepted.profile.spec.rollout.as_ref() else {
         state.rollout().status = None;
-        return Next::Change;
+        return Requeue::Change;
     };
     if observed.meta.deletion_timestamp.is_some() || cx.stop.is_cancelled() {
-        return Next::Change;
+        return Requeue::Change;
     }
     let step = RolloutStep { cx, profile, observed: &observed, state, accepted: &accepted, rollout };
     let mut status = step.status();
@@ -59,7 +59,7 @@ async fn go_on(cx: &Arc<Context>, profile: &str, state: &Arc<State>) -> Next {
             tracing::warn!(profile, %error, "the rollout failed; will retry");
             status.phase = RolloutPhase::Failed;
             status.message = error.to_string();
-            Next::After(palisade_process::delay(failures, MOST))
+            Requeue::After(palisade_process::delay(failures, MAX_RETRY_DELAY))
         }
     };
     step.publish(status);

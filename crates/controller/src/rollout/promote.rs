@@ -26,9 +26,9 @@ use crate::{
 };
 
 /// How many of them at the same time.
-const AT_ONCE: usize = 8;
+const MAX_CONCURRENT_NAMESPACES: usize = 8;
 /// How many objects one request lists at most.
-const PAGE: u32 = 250;
+const PAGE_SIZE: u32 = 250;
 
 impl RolloutStep<'_> {
     /// Evaluates some namespaces, promotes compliant ones and holds the others.
@@ -69,12 +69,15 @@ impl RolloutStep<'_> {
     /// evaluated a page at a time, and then dropped: those of one namespace can exceed the memory.
     async fn verdict(&self, judge: Arc<Judge>, one: &Namespace) -> Result<Option<String>, RolloutError> {
         let (name, namespace) = (&one.name, Arc::new(one.clone()));
-        let asked = self.cx.store.asked.of(self.profile, name);
-        let params =
-            self.accepted.compiled.params(one, asked.iter().map(|one| &one.request), Timestamp::now()).map(Arc::new);
+        let exceptions = self.cx.store.exceptions.of(self.profile, name);
+        let params = self
+            .accepted
+            .compiled
+            .params(one, exceptions.iter().map(|one| &one.request), Timestamp::now())
+            .map(Arc::new);
         let mut findings = Findings::default();
         for of in judge.kinds() {
-            let mut page = ListParams::default().limit(PAGE);
+            let mut page = ListParams::default().limit(PAGE_SIZE);
             loop {
                 let listed = list_page(self.cx, Some(name), of, &page).await;
                 let Page { mut objects, next, room } =
@@ -157,5 +160,5 @@ impl RolloutStep<'_> {
 
 /// Some requests, a few at the same time: their answers, or the first error.
 async fn together<T>(requests: Vec<BoxFuture<'_, Result<T, RolloutError>>>) -> Result<Vec<T>, RolloutError> {
-    stream::iter(requests).buffered(AT_ONCE).try_collect().await
+    stream::iter(requests).buffered(MAX_CONCURRENT_NAMESPACES).try_collect().await
 }

@@ -18,7 +18,7 @@ use crate::{
     context::{Context, state::State},
     generations::accepted::AcceptedProfile,
     message::{counted, few},
-    queue::Next,
+    queue::Requeue,
     watch::store::ObservedProfile,
     waves::{
         clock, denials,
@@ -27,11 +27,11 @@ use crate::{
 };
 
 /// Number of namespaces to evaluate and promote before a profile is read again, so that a pause takes effect soon.
-const BATCH: usize = 40;
+const BATCH_SIZE: usize = 40;
 /// Interval for evaluating namespaces with violations again.
-const AGAIN: Duration = Duration::from_mins(5);
+const REEVALUATION_INTERVAL: Duration = Duration::from_mins(5);
 /// How often denials are looked for during a soak time.
-const LOOK: Duration = Duration::from_secs(30);
+const DENIAL_POLL_INTERVAL: Duration = Duration::from_secs(30);
 
 /// One step: the work between two reads of the profile.
 pub struct RolloutStep<'a> {
@@ -63,7 +63,7 @@ impl RolloutStep<'_> {
     }
 
     /// Promotes some namespaces, or begins the next wave.
-    pub async fn take(&self, status: &mut RolloutStatus) -> Result<Next, RolloutError> {
+    pub async fn take(&self, status: &mut RolloutStatus) -> Result<Requeue, RolloutError> {
         let namespaces = self.cx.store.tenants(self.profile).namespaces;
         let selected: Vec<Namespace> = namespaces
             .iter()
@@ -84,7 +84,7 @@ impl RolloutStep<'_> {
         let paused = self.observed.profile.as_ref().is_ok_and(|it| it.spec.rollout.as_ref().is_some_and(|it| it.pause));
         if paused || self.rollout.pause {
             (status.phase, status.message) = (RolloutPhase::Paused, "spec.rollout.pause is true".to_owned());
-            return Ok(Next::Change);
+            return Ok(Requeue::Change);
         }
         let (due, again) = self.due(&plan);
         if !due.is_empty() {
@@ -92,13 +92,13 @@ impl RolloutStep<'_> {
             if !self.state.rollout().mutated {
                 "no namespace is promoted until an engine is observed mutating pods; see status.mutation"
                     .clone_into(&mut status.message);
-                return Ok(Next::Change);
+                return Ok(Requeue::Change);
             }
             let batch: Vec<_> =
-                selected.iter().filter_map(|one| Some((one, *due.get(one.name.as_str())?))).take(BATCH).collect();
+                selected.iter().filter_map(|one| Some((one, *due.get(one.name.as_str())?))).take(BATCH_SIZE).collect();
             status.message = format!("{} to evaluate", counted(due.len(), "namespace"));
             self.promote(&batch).await?;
-            return Ok(Next::After(Duration::ZERO));
+            return Ok(Requeue::After(Duration::ZERO));
         }
         if plan.is_stopped(self.rollout) {
             status.phase = RolloutPhase::Stopped;
@@ -111,22 +111,25 @@ impl RolloutStep<'_> {
     }
 
     /// The namespaces to evaluate, and the time of the next evaluation of others.
-    fn due<'p>(&self, plan: &Plan<'p>) -> (BTreeMap<&'p str, Stage>, Next) {
+    fn due<'p>(&self, plan: &Plan<'p>) -> (BTreeMap<&'p str, Stage>, Requeue) {
         let now = Instant::now();
         let mut memory = self.state.rollout();
         // Another generation may admit what an earlier one did not.
         if memory.generation != Some(self.accepted.generation()) {
             memory.judged.clear();
         }
-        memory.judged.retain(|name, at| plan.violating.contains_key(name.as_str()) && now.duration_since(*at) < AGAIN);
+        memory.judged.retain(|name, at| {
+            plan.violating.contains_key(name.as_str()) && now.duration_since(*at) < REEVALUATION_INTERVAL
+        });
         let judged = |name: &str| memory.judged.contains_key(name);
         let mut due: BTreeMap<_, _> =
             plan.violating.iter().filter(|(name, _)| !judged(name)).map(|(name, stage)| (*name, *stage)).collect();
         if due.is_empty() && !plan.is_stopped(self.rollout) {
             due.clone_from(&plan.pending);
         }
-        let oldest = memory.judged.values().min().map(|at| AGAIN.saturating_sub(now.duration_since(*at)));
-        (due, oldest.map_or(Next::Change, Next::After))
+        let oldest =
+            memory.judged.values().min().map(|at| REEVALUATION_INTERVAL.saturating_sub(now.duration_since(*at)));
+        (due, oldest.map_or(Requeue::Change, Requeue::After))
     }
 
     /// Waits for the soak time, or begins the next wave. `denying` are the namespaces in Deny.
@@ -135,8 +138,8 @@ impl RolloutStep<'_> {
         status: &mut RolloutStatus,
         wave: usize,
         denying: &BTreeSet<&str>,
-        again: Next,
-    ) -> Result<Next, RolloutError> {
+        again: Requeue,
+    ) -> Result<Requeue, RolloutError> {
         let soak = self.rollout.waves.get(wave - 1).map_or(0, |wave| wave.soak_seconds);
         let is_last = wave >= self.rollout.waves.len();
         if status.phase == RolloutPhase::Complete && is_last {
@@ -150,16 +153,16 @@ impl RolloutStep<'_> {
             status.soak_started = Some(Time(now));
             status.phase = RolloutPhase::Stopped;
             status.message = format!("{denied}; onDenial is SoakAgain: wave {wave} soaks until {}", ends(now, soak));
-            return Ok(Next::After(LOOK.min(seconds(soak))));
+            return Ok(Requeue::After(DENIAL_POLL_INTERVAL.min(seconds(soak))));
         }
         let left = soak.saturating_sub(now.duration_since(since).as_secs());
         if left > 0 {
             status.phase = RolloutPhase::Soaking;
             status.message = format!("wave {wave} soaks until {}", ends(since, soak));
-            let left = if looks { seconds(left).min(LOOK) } else { seconds(left) };
+            let left = if looks { seconds(left).min(DENIAL_POLL_INTERVAL) } else { seconds(left) };
             return Ok(match again {
-                Next::After(again) => Next::After(left.min(again)),
-                Next::Change => Next::After(left),
+                Requeue::After(again) => Requeue::After(left.min(again)),
+                Requeue::Change => Requeue::After(left),
             });
         }
         if is_last {
@@ -173,7 +176,7 @@ impl RolloutStep<'_> {
         // Each wave judges those again that were held before.
         self.state.rollout().judged.clear();
         self.announce(EventType::Normal, "WaveStarted", &format!("wave {} of {} started", status.wave, status.waves));
-        Ok(Next::After(Duration::ZERO))
+        Ok(Requeue::After(Duration::ZERO))
     }
 
     /// The namespaces with denied pods since then; `None` if there are none.
@@ -221,7 +224,7 @@ fn over(held: i64) -> String {
         held => format!(
             "all waves are complete; {} held at their stage, evaluated again every {} minutes",
             counted(held, "namespace"),
-            AGAIN.as_secs() / 60
+            REEVALUATION_INTERVAL.as_secs() / 60
         ),
     }
 }

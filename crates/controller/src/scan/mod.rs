@@ -42,13 +42,13 @@ use crate::{
 };
 
 /// How often it is looked whether a pass is due.
-const LOOK: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// The longest pause after a failure.
-const MOST: Duration = Duration::from_mins(5);
+const MAX_RETRY_DELAY: Duration = Duration::from_mins(5);
 /// How many objects one request lists at most.
-const PAGE: u32 = 500;
+const PAGE_SIZE: u32 = 500;
 /// How often a list may begin again in one pass, because it takes longer than the API server keeps its place.
-const RESTARTS: usize = 3;
+const MAX_LIST_RESTARTS: usize = 3;
 
 /// Starts it, if the options say so.
 pub fn start(cx: &Arc<Context>, options: &Options) {
@@ -129,7 +129,7 @@ impl Scan {
     async fn wait(&self, last: &[Arc<AcceptedProfile>], failures: u32) -> Vec<Arc<AcceptedProfile>> {
         let pause = match failures {
             0 => self.interval,
-            _ => palisade_process::delay(failures, MOST.min(self.interval)),
+            _ => palisade_process::delay(failures, MAX_RETRY_DELAY.min(self.interval)),
         };
         let due = Instant::now() + pause;
         loop {
@@ -139,7 +139,7 @@ impl Scan {
             if !same || (!subjects.is_empty() && Instant::now() >= due) {
                 return subjects;
             }
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 
@@ -175,8 +175,8 @@ impl Scan {
         let (objects, judged) = (pass.objects, pass.judged);
         let (snapshot, found, needed, memory) = pass.end();
         self.memory = memory;
-        self.cx.store.asked.set_needed(needed);
-        self.cx.queues.exceptions.trigger(self.cx.store.asked.namespaces());
+        self.cx.store.exceptions.set_needed(needed);
+        self.cx.queues.exceptions.trigger(self.cx.store.exceptions.namespaces());
         self.cx.metrics.scans.set_objects(objects);
         let tallies = tally::count(&found, &owners);
         let mut budget = Budget::new(self.budget);
@@ -203,7 +203,7 @@ impl Scan {
     async fn report(&self, snapshot: &Snapshot, tallies: &Tallies, budget: &mut Budget) -> Result<usize, ApiError> {
         let (cx, now) = (&self.cx, Time(Timestamp::now()));
         let own = reports::desired(snapshot, tallies, &now, budget);
-        let own = reports::keep(cx, &reports::OWN, snapshot, own).await?;
+        let own = reports::keep(cx, &reports::TOOL_SECURITY_REPORT, snapshot, own).await?;
         let served = policy_reports::served(cx).await?;
         let chosen = served.first().copied().filter(|_| self.policy_reports == PolicyReports::Auto);
         let others = chosen.map(|api| policy_reports::desired(api, snapshot, tallies, &now, budget));
@@ -218,8 +218,8 @@ impl Scan {
             let (state, of) = (self.cx.states.of(&profile), Arc::clone(accepted));
             let judge = tokio::task::spawn_blocking(move || state.judge(&of)).await?;
             let judge = judge.map_err(|message| ScanError::Compile { profile: profile.clone(), message })?;
-            let asked = self.cx.store.asked.of_profile(&profile);
-            subjects.push(Subject { accepted: Arc::clone(accepted), judge, asked });
+            let requests = self.cx.store.exceptions.of_profile(&profile);
+            subjects.push(Subject { accepted: Arc::clone(accepted), judge, requests });
         }
         let namespaces = self.cx.store.namespaces();
         let namespaces = namespaces.into_iter().map(|one| (one.namespace.get().name, one)).collect();
@@ -234,16 +234,16 @@ impl Scan {
         judged: bool,
         owners: &mut Owners,
     ) -> Result<Pass, ScanError> {
-        let (mut page, mut restarts) = (ListParams::default().limit(PAGE), 0);
+        let (mut page, mut restarts) = (ListParams::default().limit(PAGE_SIZE), 0);
         loop {
             self.pace.tick().await;
             let listed = list_page(&self.cx, None, (api_version, kind, resource), &page).await;
             let Page { mut objects, next, room } = match listed {
                 Ok(page) => page,
-                Err(error) if error.is_expired() && restarts < RESTARTS => {
+                Err(error) if error.is_expired() && restarts < MAX_LIST_RESTARTS => {
                     restarts += 1;
                     pass.restart(kind);
-                    page = ListParams::default().limit(PAGE);
+                    page = ListParams::default().limit(PAGE_SIZE);
                     continue;
                 }
                 Err(error) => {

@@ -1,4 +1,4 @@
-//! Which exceptions that tenants asked for are needed: without one of them, something that exists would violate the
+//! Exception requests that are needed: without the request, an existing object would violate the
 //! profile. Pure.
 
 use std::collections::BTreeSet;
@@ -22,8 +22,8 @@ pub struct Needs<'a> {
 impl<'a> Needs<'a> {
     /// `None` if no exception request is approved.
     pub fn of(subject: &'a Subject, namespace: &Namespace, snapshot: &Snapshot) -> Option<Self> {
-        let asked: Vec<_> = subject.approved(&namespace.name, snapshot.now).collect();
-        if asked.is_empty() {
+        let approved: Vec<_> = subject.approved(&namespace.name, snapshot.now).collect();
+        if approved.is_empty() {
             return None;
         }
         let knowing = |one: Option<&'a ObservedException>| {
@@ -31,7 +31,7 @@ impl<'a> Needs<'a> {
             let params = subject.accepted.compiled.params(namespace, requests, snapshot.now);
             subject.judge.tenant(&subject.accepted, namespace, params.as_ref())
         };
-        let alone = asked.into_iter().map(|one| (one, knowing(Some(one)))).collect();
+        let alone = approved.into_iter().map(|one| (one, knowing(Some(one)))).collect();
         Some(Self { without: knowing(None), alone })
     }
 

@@ -147,11 +147,11 @@ struct Place<'a> {
     /// A digest of all inputs of a verdict except the object.
     inputs: u64,
     /// Created with the first object.
-    tenants: Vec<Seat<'a>>,
+    tenants: Vec<ProfileScanner<'a>>,
 }
 
 /// The evaluates of one profile in a namespace.
-struct Seat<'a> {
+struct ProfileScanner<'a> {
     profile: &'a str,
     tenant: Tenant<'a>,
     needs: Option<Needs<'a>>,
@@ -185,7 +185,7 @@ impl<'a> Place<'a> {
     fn judge(&mut self, kind: &str, object: &Json) -> Option<Arc<Outcomes>> {
         let namespace = self.namespace.as_ref()?;
         if self.tenants.is_empty() {
-            let seats = self.subjects.iter().map(|(subject, params)| Seat {
+            let seats = self.subjects.iter().map(|(subject, params)| ProfileScanner {
                 profile: subject.name(),
                 tenant: subject.judge.tenant(&subject.accepted, namespace, params.as_ref()),
                 needs: Needs::of(subject, namespace, self.snapshot),
@@ -193,7 +193,7 @@ impl<'a> Place<'a> {
             self.tenants = seats.collect();
         }
         let mut outcomes = Outcomes::default();
-        for Seat { profile, tenant, needs } in &self.tenants {
+        for ProfileScanner { profile, tenant, needs } in &self.tenants {
             let judgement = tenant.judge(kind, object);
             if judgement != Judgement::Complies {
                 outcomes.judgements.push(((*profile).to_owned(), judgement));

@@ -17,11 +17,11 @@ use super::{
 use crate::{
     api_request::{ApiError, call, gone},
     context::Context,
-    generated::converge::{self, Dry},
+    generated::converge::{self, DryRun},
 };
 
 /// How many reports one request lists.
-const PAGE: u32 = 250;
+const PAGE_SIZE: u32 = 250;
 
 /// Reports, by namespace and name.
 pub type Reports<K> = BTreeMap<(String, String), K>;
@@ -143,7 +143,7 @@ pub struct Kind<K: Resource> {
 }
 
 /// The kind `ToolSecurityReport`.
-pub const OWN: Kind<ToolSecurityReport> = Kind {
+pub const TOOL_SECURITY_REPORT: Kind<ToolSecurityReport> = Kind {
     name: "ToolSecurityReport",
     resource: (),
     within: |client, namespace, ()| Api::namespaced(client, namespace),
@@ -173,7 +173,7 @@ where
 {
     let all: Api<K> = Api::all_with(cx.client.clone(), &kind.resource);
     let mut page = ListParams::default().labels(&format!("{}={}", names::MANAGED_BY_LABEL, names::MANAGED_BY));
-    page = page.limit(PAGE);
+    page = page.limit(PAGE_SIZE);
     let mut writes = 0;
     loop {
         let list = call(all.list(&page)).await?;
@@ -219,7 +219,7 @@ where
     K: Resource + Clone + Debug + Serialize + DeserializeOwned,
 {
     let api = within(cx, kind, desired);
-    match converge::send(&api, desired, found, names::field_manager::REPORT, Dry::No).await {
+    match converge::send(&api, desired, found, names::field_manager::REPORT, DryRun(false)).await {
         Ok((_, verb)) => {
             cx.metrics.writes.wrote(kind.name, verb.label());
             Ok(true)

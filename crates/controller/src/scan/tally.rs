@@ -13,7 +13,7 @@ use super::pass::Found;
 use crate::evaluation::Judgement;
 
 /// The longest text about a violation, in characters.
-const LONGEST: usize = 500;
+const MAX_MESSAGE_CHARS: usize = 500;
 /// The most checks that are counted apart.
 const MAX_CHECKS: usize = 256;
 
@@ -147,7 +147,7 @@ pub fn total<'a>(of_profile: impl Iterator<Item = &'a Tally>) -> ScanStatus {
 }
 
 fn short(text: &str) -> String {
-    text.chars().take(LONGEST).collect()
+    text.chars().take(MAX_MESSAGE_CHARS).collect()
 }
 
 fn number(count: usize) -> i64 {

@@ -14,9 +14,9 @@ use tokio::sync::mpsc;
 use crate::api_request::call;
 
 /// How many events may wait to be sent.
-const WAITING: usize = 256;
+const MAX_WAITING_EVENTS: usize = 256;
 /// The longest note, in bytes. The API server takes up to 1024.
-const LONGEST: usize = 1000;
+const MAX_NOTE_BYTES: usize = 1000;
 
 /// Takes events to send.
 #[derive(Clone, Debug)]
@@ -32,7 +32,7 @@ struct Message {
 impl Events {
     /// Starts to send them.
     pub fn start(client: Client, instance: Option<String>, supervisor: &Supervisor) -> Self {
-        let (sender, mut receiver) = mpsc::channel::<Message>(WAITING);
+        let (sender, mut receiver) = mpsc::channel::<Message>(MAX_WAITING_EVENTS);
         let reporter = Reporter { controller: names::CONTROLLER.to_owned(), instance };
         // A recorder merges events that differ only in their note into a series, and keeps the first note. That is
         // right for repetitions; a transition is a new event.
@@ -83,7 +83,7 @@ impl Events {
         note: &str,
     ) {
         let mut note = note.to_owned();
-        note.truncate(note.floor_char_boundary(LONGEST));
+        note.truncate(note.floor_char_boundary(MAX_NOTE_BYTES));
         let event = Event {
             type_: severity,
             reason: reason.to_owned(),

@@ -34,7 +34,7 @@ fn show(setup: &Setup, exception: &Json) {
 
 fn show_only(setup: &Setup, exception: &Json) {
     let read: DeserializeGuard<ToolSecurityException> = serde_json::from_value(exception.clone()).unwrap();
-    let concerned = setup.cx.store.asked.observe(Event::Apply(read));
+    let concerned = setup.cx.store.exceptions.observe(Event::Apply(read));
     setup.cx.queues.exceptions.trigger(concerned.namespaces);
     for (profile, namespaces) in concerned.profiles {
         for namespace in &namespaces {

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     lanes::{health::Heartbeat, lane::Lane},
-    queue::Next,
+    queue::Requeue,
 };
 
 #[tokio::test(start_paused = true)]
@@ -114,7 +114,7 @@ async fn a_panic_for_one_profile_does_not_affect_others() {
             Box::pin(async move {
                 cx.metrics.writes.drifted(if profile == "bad" { "bad" } else { "good" });
                 assert!(profile != "bad", "a bug");
-                Next::Change
+                Requeue::Change
             })
         },
     );

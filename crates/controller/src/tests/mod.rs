@@ -60,8 +60,8 @@ impl Setup {
         store.observe_policy(Event::InitDone);
         store.observe_binding(Event::Init);
         store.observe_binding(Event::InitDone);
-        store.asked.observe(Event::Init);
-        store.asked.observe(Event::InitDone);
+        store.exceptions.observe(Event::Init);
+        store.exceptions.observe(Event::InitDone);
         store.observe_namespace(Event::Init);
         for name in namespaces {
             store.observe_namespace(Event::InitApply(namespace(name)));

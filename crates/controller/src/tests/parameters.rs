@@ -6,7 +6,7 @@ use kube::runtime::watcher::Event;
 use serde_json::json;
 
 use super::{POLICIES, PROFILES, mock::Respond, params_path, path, setup};
-use crate::api_request::LINGER;
+use crate::api_request::PARAMS_RETENTION;
 
 #[tokio::test(start_paused = true)]
 async fn new_namespace_is_served_before_the_backlog() {
@@ -102,7 +102,7 @@ async fn parameters_without_a_namespace_are_removed_unless_it_is_only_not_shown_
         setup.cx.queues.params.trigger(concerned);
     }
     let took = setup.until("those of no namespace are gone", |mock| mock.get(&params_path("tools", "gone")).is_none());
-    assert!(took.await >= LINGER);
+    assert!(took.await >= PARAMS_RETENTION);
     tokio::time::sleep(Duration::from_mins(5)).await;
     assert!(setup.mock.get(&params_path("tools", "new")).is_some());
     setup.add_namespace("new");

@@ -54,8 +54,8 @@ impl Reported {
 
 /// Profiles and namespaces that a change concerns.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Concerned {
-    /// By name, the profiles that were or are asked for something, each with the namespaces.
+pub struct AffectedProfiles {
+    /// By name, the affected profiles, each with the namespaces.
     pub profiles: BTreeMap<String, BTreeSet<String>>,
     /// The namespaces.
     pub namespaces: BTreeSet<String>,
@@ -66,7 +66,7 @@ type Key = (String, String);
 
 /// The exceptions that tenants ask for.
 #[derive(Debug, Default)]
-pub struct Asked {
+pub struct ExceptionStore {
     table: Mutex<Table<Key, Arc<ObservedException>>>,
     needed: Mutex<Needed>,
 }
@@ -75,7 +75,7 @@ pub struct Asked {
 /// needs it.
 pub type Needed = BTreeMap<String, (i64, bool)>;
 
-impl Asked {
+impl ExceptionStore {
     fn lock(&self) -> MutexGuard<'_, Table<Key, Arc<ObservedException>>> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -86,13 +86,13 @@ impl Asked {
     }
 
     /// Handles an event of the watch. An exception that cannot be read is treated as missing.
-    pub fn observe(&self, event: Event<DeserializeGuard<ToolSecurityException>>) -> Concerned {
+    pub fn observe(&self, event: Event<DeserializeGuard<ToolSecurityException>>) -> AffectedProfiles {
         let event = match event {
             Event::Init => Event::Init,
             Event::InitDone => Event::InitDone,
             Event::InitApply(guard) => match guard.0 {
                 Ok(exception) => Event::InitApply(exception),
-                Err(_) => return Concerned::default(),
+                Err(_) => return AffectedProfiles::default(),
             },
             Event::Apply(guard) => match guard.0 {
                 Ok(exception) => Event::Apply(exception),
@@ -104,16 +104,16 @@ impl Asked {
             },
         };
         let changes = feed(&mut self.lock(), event, |exception| row(&exception));
-        let mut concerned = Concerned::default();
+        let mut concerned = AffectedProfiles::default();
         for change in changes {
             concerned.add(&change.key.0, change.before.iter().chain(&change.after));
         }
         concerned
     }
 
-    fn remove(&self, meta: &kube::core::ObjectMeta) -> Concerned {
+    fn remove(&self, meta: &kube::core::ObjectMeta) -> AffectedProfiles {
         let key = (meta.namespace.clone().unwrap_or_default(), meta.name.clone().unwrap_or_default());
-        let mut concerned = Concerned::default();
+        let mut concerned = AffectedProfiles::default();
         if let Some(change) = self.lock().remove(key, version(meta)) {
             concerned.add(&change.key.0, &change.before);
         }
@@ -197,7 +197,7 @@ impl Asked {
     }
 }
 
-impl Concerned {
+impl AffectedProfiles {
     fn add<'a>(&mut self, namespace: &str, of: impl IntoIterator<Item = &'a Arc<ObservedException>>) {
         self.namespaces.insert(namespace.to_owned());
         for exception in of {
@@ -250,42 +250,45 @@ mod tests {
             exception.0.as_mut().unwrap().status = serde_json::from_value(status).unwrap();
             exception
         };
-        let asked = Asked::default();
-        asked.observe(Event::Apply(exception("x", "one", 1)));
-        let before = asked.in_namespace("a").remove(0);
+        let exceptions = ExceptionStore::default();
+        exceptions.observe(Event::Apply(exception("x", "one", 1)));
+        let before = exceptions.in_namespace("a").remove(0);
         // It was approved as version 2, and the conditions written after that.
         let reported = Reported { generation: Some(1), ..Reported::default() };
-        asked.wrote("a", &before, 3, reported.clone());
-        let known = asked.in_namespace("a").remove(0);
+        exceptions.wrote("a", &before, 3, reported.clone());
+        let known = exceptions.in_namespace("a").remove(0);
         assert_eq!((&known.reported, known.request.approval), (&reported, ApprovalState::Missing));
-        assert_eq!(asked.observe(Event::Apply(approved(2))), Concerned::default());
-        assert_eq!(asked.observe(Event::Apply(approved(3))).profiles.len(), 1);
-        assert_eq!(asked.in_namespace("a")[0].request.approval, ApprovalState::Current);
+        assert_eq!(exceptions.observe(Event::Apply(approved(2))), AffectedProfiles::default());
+        assert_eq!(exceptions.observe(Event::Apply(approved(3))).profiles.len(), 1);
+        assert_eq!(exceptions.in_namespace("a")[0].request.approval, ApprovalState::Current);
         // If the watch was faster, what it has shown stays.
-        asked.wrote("a", &before, 4, Reported::default());
-        assert_eq!(asked.in_namespace("a")[0].request.approval, ApprovalState::Current);
+        exceptions.wrote("a", &before, 4, Reported::default());
+        assert_eq!(exceptions.in_namespace("a")[0].request.approval, ApprovalState::Current);
         // What is gone does not come back.
-        asked.observe(Event::Delete(approved(5)));
-        asked.wrote("a", &before, 4, reported);
-        assert!(asked.in_namespace("a").is_empty());
+        exceptions.observe(Event::Delete(approved(5)));
+        exceptions.wrote("a", &before, 4, reported);
+        assert!(exceptions.in_namespace("a").is_empty());
     }
 
     #[test]
     fn a_change_concerns_the_former_and_the_new_profile() {
-        let asked = Asked::default();
-        asked.observe(Event::Init);
-        asked.observe(Event::InitDone);
-        assert!(asked.synced());
-        asked.observe(Event::Apply(exception("x", "one", 1)));
-        let concerned = asked.observe(Event::Apply(exception("x", "other", 2)));
+        let exceptions = ExceptionStore::default();
+        exceptions.observe(Event::Init);
+        exceptions.observe(Event::InitDone);
+        assert!(exceptions.synced());
+        exceptions.observe(Event::Apply(exception("x", "one", 1)));
+        let concerned = exceptions.observe(Event::Apply(exception("x", "other", 2)));
         assert_eq!(concerned.profiles.keys().collect::<Vec<_>>(), ["one", "other"]);
-        assert_eq!((asked.of("one", "a").len(), asked.of("other", "a").len(), asked.of("other", "b").len()), (0, 1, 0));
-        assert_eq!(asked.counts("other"), Some(RequestCounts { pending: 1, ..RequestCounts::default() }));
-        assert_eq!(asked.counts("one"), None);
+        assert_eq!(
+            (exceptions.of("one", "a").len(), exceptions.of("other", "a").len(), exceptions.of("other", "b").len()),
+            (0, 1, 0)
+        );
+        assert_eq!(exceptions.counts("other"), Some(RequestCounts { pending: 1, ..RequestCounts::default() }));
+        assert_eq!(exceptions.counts("one"), None);
         // What was shown before changes nothing.
-        assert_eq!(asked.observe(Event::Apply(exception("x", "other", 2))), Concerned::default());
-        let gone = asked.observe(Event::Delete(exception("x", "other", 3)));
+        assert_eq!(exceptions.observe(Event::Apply(exception("x", "other", 2))), AffectedProfiles::default());
+        let gone = exceptions.observe(Event::Delete(exception("x", "other", 3)));
         assert_eq!(gone.namespaces.len(), 1);
-        assert!(asked.namespaces().is_empty());
+        assert!(exceptions.namespaces().is_empty());
     }
 }

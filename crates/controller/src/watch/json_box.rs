@@ -6,13 +6,13 @@ use serde::{Serialize, de::DeserializeOwned};
 
 /// A value as its JSON. A `BTreeMap` with one entry takes over 500 bytes; as JSON a whole namespace takes 200.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Packed<T> {
+pub struct JsonBox<T> {
     json: Box<str>,
     value: PhantomData<fn() -> T>,
 }
 
 #[expect(clippy::expect_used, reason = "what is packed are texts and numbers in maps with texts as keys")]
-impl<T: Serialize + DeserializeOwned> Packed<T> {
+impl<T: Serialize + DeserializeOwned> JsonBox<T> {
     /// Packs a value. Its fields must be texts, numbers, lists, and maps by texts.
     pub fn new(value: &T) -> Self {
         let json = serde_json::to_string(value).expect("it can be written as JSON");
@@ -37,8 +37,8 @@ mod tests {
         let texts = ["", "a", "\0\"\\\u{7f}", "ä\u{1f600}\n"].map(str::to_owned);
         let map: std::collections::BTreeMap<_, _> = texts.iter().cloned().zip(texts.iter().rev().cloned()).collect();
         let namespace = Namespace { name: "tool".to_owned(), labels: map.clone(), annotations: map.clone() };
-        assert_eq!(Packed::new(&namespace).get(), namespace);
-        assert_eq!(Packed::new(&Namespace::default()).get(), Namespace::default());
+        assert_eq!(JsonBox::new(&namespace).get(), namespace);
+        assert_eq!(JsonBox::new(&Namespace::default()).get(), Namespace::default());
         let spec = ToolSecurityParamsSpec {
             problem: texts[2].clone(),
             integers: [("least".to_owned(), i64::MIN), ("most".to_owned(), i64::MAX)].into(),
@@ -49,7 +49,7 @@ mod tests {
             workload_exceptions: [("Deployment/encoder".to_owned(), map)].into(),
             container_exceptions: vec![ContainerException { check: texts[3].clone(), ..Default::default() }],
         };
-        assert_eq!(Packed::new(&spec).get(), spec);
-        assert_ne!(Packed::new(&spec), Packed::new(&ToolSecurityParamsSpec::default()));
+        assert_eq!(JsonBox::new(&spec).get(), spec);
+        assert_ne!(JsonBox::new(&spec), JsonBox::new(&ToolSecurityParamsSpec::default()));
     }
 }

@@ -23,7 +23,7 @@ use crate::{
     api_request::ApiError,
     queue::{Queue, Queues},
     watch::{
-        exception_store::Concerned,
+        exception_store::AffectedProfiles,
         store::{ProfileNames, Store},
     },
 };
@@ -49,7 +49,7 @@ pub fn start(client: &Client, store: &Arc<Store>, queues: &Queues, supervisor: &
         move |store, event| {
             if let Event::Apply(namespace) | Event::Delete(namespace) = &event
                 && let Some(name) = &namespace.metadata.name
-                && !store.asked.in_namespace(name).is_empty()
+                && !store.exceptions.in_namespace(name).is_empty()
             {
                 exceptions.trigger([name.clone()]);
             }
@@ -67,7 +67,7 @@ pub fn start(client: &Client, store: &Arc<Store>, queues: &Queues, supervisor: &
     follow.kind::<DeserializeGuard<ToolSecurityException>>(Api::all(client.clone()), all, [params].into(), {
         let exceptions = Arc::clone(exceptions);
         move |store, event| {
-            let Concerned { profiles, namespaces } = store.asked.observe(event);
+            let AffectedProfiles { profiles, namespaces } = store.exceptions.observe(event);
             exceptions.trigger(namespaces);
             for (profile, namespace) in
                 profiles.iter().flat_map(|(profile, all)| all.iter().map(move |one| (profile, one)))
@@ -126,7 +126,7 @@ impl Follow<'_> {
                 if !ready && store.synced() {
                     ready = true;
                     queues.trigger_all(&store.profiles());
-                    queues.exceptions.trigger(store.asked.namespaces());
+                    queues.exceptions.trigger(store.exceptions.namespaces());
                 }
             }
         });

@@ -9,9 +9,9 @@ use palisade_objects::selector;
 use crate::message::fnv1a;
 
 /// How many held namespaces a status names.
-const NAMED: usize = 10;
+const MAX_NAMED_NAMESPACES: usize = 10;
 /// The longest reason in a status, in characters.
-const LONGEST: usize = 500;
+const MAX_REASON_CHARS: usize = 500;
 
 /// Prefix of the generation of the profile in the annotation of a held namespace.
 const GENERATION: &str = "by generation ";
@@ -108,8 +108,8 @@ impl<'a> Plan<'a> {
             match (Hold::of(member.namespace, profile), due) {
                 (Some(hold), due) => {
                     plan.held += 1;
-                    if plan.named.len() < NAMED {
-                        let message = hold.text().chars().take(LONGEST).collect();
+                    if plan.named.len() < MAX_NAMED_NAMESPACES {
+                        let message = hold.text().chars().take(MAX_REASON_CHARS).collect();
                         plan.named.push(HeldNamespace { name: name.to_owned(), message });
                     }
                     if let (Hold::Violations { .. }, Some(goal)) = (hold, due) {

@@ -29,8 +29,8 @@ use palisade_api::{
 use palisade_compiler::{Namespace, selects};
 
 use crate::watch::{
-    exception_store::{Asked, ObservedException},
-    json_box::Packed,
+    exception_store::{ExceptionStore, ObservedException},
+    json_box::JsonBox,
     watch_cache::{Change, Table, feed, identity, slim},
 };
 
@@ -52,7 +52,7 @@ pub struct ObservedProfile {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ObservedNamespace {
     /// The parts that parameters and selectors read.
-    pub namespace: Packed<Namespace>,
+    pub namespace: JsonBox<Namespace>,
     /// True if it is being deleted.
     pub terminating: bool,
 }
@@ -61,7 +61,7 @@ pub struct ObservedNamespace {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ObservedParams {
     /// Their content; `None` if they cannot be read.
-    pub spec: Option<Packed<ToolSecurityParamsSpec>>,
+    pub spec: Option<JsonBox<ToolSecurityParamsSpec>>,
     /// True if another client has given them a finalizer or an owner, which can hold or delete them. Parameters that
     /// the controller writes have neither.
     pub held: bool,
@@ -88,7 +88,7 @@ impl ObservedPair {
 #[derive(Debug, Default)]
 pub struct Store {
     /// The exceptions that tenants ask for.
-    pub asked: Asked,
+    pub exceptions: ExceptionStore,
     inner: Mutex<Inner>,
 }
 
@@ -123,7 +123,7 @@ impl Store {
             && inner.params.synced()
             && inner.policies.synced()
             && inner.bindings.synced()
-            && self.asked.synced()
+            && self.exceptions.synced()
     }
 
     /// The names of all profiles.
@@ -162,7 +162,7 @@ impl Store {
             .take_while(|((owner, _), _)| owner == profile)
             .map(|((_, namespace), params)| (namespace.clone(), Arc::clone(params)))
             .collect();
-        Tenants { namespaces, params, asked: self.asked.of_profile(profile) }
+        Tenants { namespaces, params, exceptions: self.exceptions.of_profile(profile) }
     }
 
     /// All namespaces.
@@ -288,8 +288,8 @@ pub struct Tenants {
     pub namespaces: Vec<Arc<ObservedNamespace>>,
     /// The profile's parameters by namespace.
     pub params: BTreeMap<String, Arc<ObservedParams>>,
-    /// The exceptions that are asked for, by namespace.
-    pub asked: BTreeMap<String, Vec<Arc<ObservedException>>>,
+    /// Exception requests, by namespace.
+    pub exceptions: BTreeMap<String, Vec<Arc<ObservedException>>>,
 }
 
 impl Inner {
@@ -355,7 +355,7 @@ fn namespace(meta: ObjectMeta) -> ObservedNamespace {
     }
     let namespace =
         Namespace { name: meta.name.unwrap_or_default(), labels: meta.labels.unwrap_or_default(), annotations };
-    ObservedNamespace { namespace: Packed::new(&namespace), terminating: meta.deletion_timestamp.is_some() }
+    ObservedNamespace { namespace: JsonBox::new(&namespace), terminating: meta.deletion_timestamp.is_some() }
 }
 
 type ParamsRow = ((String, String), u64, Arc<ObservedParams>);
@@ -365,7 +365,7 @@ fn params_row(meta: &ObjectMeta, spec: Option<&ToolSecurityParamsSpec>) -> Param
     let key = (name, meta.namespace.clone().unwrap_or_default());
     let some = |one: Option<usize>| one.is_some_and(|count| count > 0);
     let held = some(meta.finalizers.as_ref().map(Vec::len)) || some(meta.owner_references.as_ref().map(Vec::len));
-    (key, version, Arc::new(ObservedParams { spec: spec.map(Packed::new), held }))
+    (key, version, Arc::new(ObservedParams { spec: spec.map(JsonBox::new), held }))
 }
 
 fn policy_row(mut policy: ValidatingAdmissionPolicy) -> (String, u64, Arc<ValidatingAdmissionPolicy>) {

@@ -14,17 +14,17 @@ use std::{
 use tokio::{sync::oneshot, time::Instant};
 
 /// In this time every waiting question gets a turn, if answers come quickly.
-const ROUND: Duration = Duration::from_secs(1);
+const ROUND_DURATION: Duration = Duration::from_secs(1);
 /// The shortest turn: the API server must have time to see the labels.
-const SHORTEST: Duration = Duration::from_millis(50);
+const MIN_LEASE: Duration = Duration::from_millis(50);
 /// The time for which a question has held the namespace counts this many times.
-const WEIGHT: u32 = 5;
+const HELD_TIME_WEIGHT: u32 = 5;
 /// The longest turn if no other question waits.
-const LONGEST: Duration = Duration::from_millis(500);
+const MAX_LEASE: Duration = Duration::from_millis(500);
 
 /// Gives turns.
 #[derive(Debug, Default)]
-pub struct Turns {
+pub struct ProbeQueue {
     state: Mutex<State>,
 }
 
@@ -33,34 +33,34 @@ struct State {
     busy: bool,
     arrivals: u64,
     /// In the order of arrival, but later the longer they have held the namespace.
-    waiting: BTreeMap<(Instant, u64), oneshot::Sender<Turn>>,
+    waiting: BTreeMap<(Instant, u64), oneshot::Sender<ProbeLease>>,
 }
 
 /// The namespace is the holder's until this is dropped.
 #[derive(Debug)]
-pub struct Turn {
+pub struct ProbeLease {
     /// `None` once it was passed on.
-    turns: Option<Arc<Turns>>,
+    turns: Option<Arc<ProbeQueue>>,
     since: Instant,
 }
 
-impl Turns {
+impl ProbeQueue {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits for a turn; `held` is how long the earlier turns of this question were. Can be cancelled.
-    pub async fn next(self: &Arc<Self>, held: Duration) -> Turn {
+    pub async fn next(self: &Arc<Self>, held: Duration) -> ProbeLease {
         loop {
             let receiver = {
                 let mut state = self.lock();
                 if !state.busy {
                     state.busy = true;
-                    return Turn::of(self);
+                    return ProbeLease::of(self);
                 }
                 let (sender, receiver) = oneshot::channel();
                 state.arrivals += 1;
-                let place = (Instant::now() + held.saturating_mul(WEIGHT), state.arrivals);
+                let place = (Instant::now() + held.saturating_mul(HELD_TIME_WEIGHT), state.arrivals);
                 state.waiting.insert(place, sender);
                 receiver
             };
@@ -75,7 +75,7 @@ impl Turns {
         let mut state = self.lock();
         while let Some((_, sender)) = state.waiting.pop_first() {
             // A receiver that no longer waits gives the turn back, and must not pass it on twice.
-            match sender.send(Turn::of(&self)) {
+            match sender.send(ProbeLease::of(&self)) {
                 Ok(()) => return,
                 Err(mut turn) => turn.turns = None,
             }
@@ -89,8 +89,8 @@ impl Turns {
     }
 }
 
-impl Turn {
-    fn of(turns: &Arc<Turns>) -> Self {
+impl ProbeLease {
+    fn of(turns: &Arc<ProbeQueue>) -> Self {
         Self { turns: Some(Arc::clone(turns)), since: Instant::now() }
     }
 
@@ -102,11 +102,11 @@ impl Turn {
     /// True if the holder should stop asking: the more questions wait, the sooner.
     pub fn is_over(&self) -> bool {
         let waiting = self.turns.as_ref().map_or(0, |turns| turns.waiting());
-        self.elapsed() >= (ROUND / waiting.saturating_add(1)).clamp(SHORTEST, LONGEST)
+        self.elapsed() >= (ROUND_DURATION / waiting.saturating_add(1)).clamp(MIN_LEASE, MAX_LEASE)
     }
 }
 
-impl Drop for Turn {
+impl Drop for ProbeLease {
     fn drop(&mut self) {
         if let Some(turns) = self.turns.take() {
             turns.pass_on();
@@ -122,7 +122,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn shortest_turn_goes_first() {
-        let turns = Arc::new(Turns::default());
+        let turns = Arc::new(ProbeQueue::default());
         let first = turns.next(Duration::ZERO).await;
         let order = Arc::new(Mutex::new(Vec::new()));
         let mut tasks = Vec::new();
@@ -146,7 +146,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn long_turn_is_not_starved_by_short_ones() {
-        let turns = Arc::new(Turns::default());
+        let turns = Arc::new(ProbeQueue::default());
         let first = turns.next(Duration::ZERO).await;
         let mut long = Box::pin(turns.next(Duration::from_secs(1)));
         assert!(long.as_mut().now_or_never().is_none());
@@ -169,7 +169,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn cancelled_wait_does_not_block_others() {
-        let turns = Arc::new(Turns::default());
+        let turns = Arc::new(ProbeQueue::default());
         let first = turns.next(Duration::ZERO).await;
         // One gives up while it waits, one when it was its turn and it had not yet noticed.
         let mut gave_up = Box::pin(turns.next(Duration::ZERO));
@@ -185,9 +185,9 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn turn_gets_shorter_while_more_probes_wait() {
-        let turns = Arc::new(Turns::default());
+        let turns = Arc::new(ProbeQueue::default());
         let turn = turns.next(Duration::ZERO).await;
-        tokio::time::advance(LONGEST.saturating_sub(Duration::from_millis(1))).await;
+        tokio::time::advance(MAX_LEASE.saturating_sub(Duration::from_millis(1))).await;
         assert!(!turn.is_over());
         let mut waiting: Vec<_> = (0..25).map(|_| Box::pin(turns.next(Duration::ZERO))).collect();
         for one in &mut waiting {

@@ -18,15 +18,15 @@ use tokio::time::timeout;
 use super::{
     labels::Relabelling,
     servers::{Server, Servers},
-    wait::{ANSWER, no_answer},
+    wait::{ANSWER_TIMEOUT, no_answer},
 };
 use crate::{api_request::ApiError, watch::store::Store};
 
 /// The pause between two attempts in one turn, and how far it grows.
-pub const PAUSE: (Duration, Duration) = (Duration::from_millis(15), Duration::from_millis(120));
+pub const ATTEMPT_BACKOFF: (Duration, Duration) = (Duration::from_millis(15), Duration::from_millis(120));
 
 /// The probe namespace and the API servers.
-pub struct Site {
+pub struct ProbeNamespace {
     /// A client of the configured address.
     pub client: Client,
     /// The state of the cluster.
@@ -62,7 +62,7 @@ pub enum PolicyAnswer {
     Other(String),
 }
 
-impl Site {
+impl ProbeNamespace {
     /// Sets these labels on the namespace, and removes those that were set before, except for those of the
     /// installation.
     ///
@@ -101,7 +101,7 @@ impl Site {
             let body = answer.into_body().collect_bytes().await?.to_vec();
             Ok::<_, kube::Error>(Reply { status, warnings, body })
         };
-        let why = match timeout(ANSWER, exchange).await {
+        let why = match timeout(ANSWER_TIMEOUT, exchange).await {
             Ok(Ok(reply)) => return Ok(reply),
             Ok(Err(error)) => ApiError::from(error).to_string(),
             Err(_) => no_answer(),
@@ -131,7 +131,7 @@ async fn relabel(api: &Api<PartialObjectMeta<Namespace>>, labels: &Labels) -> Re
 
 /// The answer to a request, or why there is none.
 async fn in_time<T>(request: impl Future<Output = kube::Result<T>>) -> Result<T, String> {
-    match timeout(ANSWER, request).await {
+    match timeout(ANSWER_TIMEOUT, request).await {
         Ok(answer) => answer.map_err(|error| ApiError::from(error).to_string()),
         Err(_) => Err(no_answer()),
     }

@@ -1,7 +1,7 @@
 //! The questions and answers about each profile: one state machine for all.
 //!
 //! A reconcile never waits. It takes the remembered answer. If there is none, or it is old, a task beside the reconcile
-//! asks the question, turn by turn ([`super::turns`]). A new answer triggers a reconcile.
+//! asks the question, turn by turn ([`super::queue`]). A new answer triggers a reconcile.
 
 use std::{
     collections::BTreeMap,
@@ -15,11 +15,11 @@ use palisade_process::Supervisor;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::turns::{Turn, Turns};
+use super::queue::{ProbeLease, ProbeQueue};
 use crate::queue::Queue;
 
 /// The pause between two turns of a question, and how far it grows.
-const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(1));
+const LEASE_BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(1));
 
 /// A question about one profile.
 pub trait Question: Send + Sync + 'static {
@@ -30,7 +30,7 @@ pub trait Question: Send + Sync + 'static {
     fn profile(&self) -> &str;
 
     /// Asks in one turn, and as often as fits into it.
-    fn ask(&self, turn: &Turn) -> impl Future<Output = Self::Answer> + Send;
+    fn ask(&self, turn: &ProbeLease) -> impl Future<Output = Self::Answer> + Send;
 
     /// True if the answer is the desired one, so that asking can end.
     fn is_right(&self, answer: &Self::Answer) -> bool;
@@ -66,7 +66,7 @@ pub struct Pace {
 #[derive(Debug)]
 pub struct Common {
     /// For the probe namespace.
-    pub turns: Arc<Turns>,
+    pub turns: Arc<ProbeQueue>,
     /// Where reconciles are triggered.
     pub queue: Arc<Queue>,
     /// Where questions run.
@@ -75,7 +75,7 @@ pub struct Common {
 
 /// The answers to one kind of question, by profile.
 #[derive(Debug)]
-pub struct Answers<A> {
+pub struct ProbeResults<A> {
     common: Arc<Common>,
     pace: Pace,
     records: Mutex<BTreeMap<String, Record<A>>>,
@@ -92,7 +92,7 @@ struct Record<A> {
     running: Option<CancellationToken>,
 }
 
-impl<A: Clone + PartialEq + Send + 'static> Answers<A> {
+impl<A: Clone + PartialEq + Send + 'static> ProbeResults<A> {
     /// No question was asked yet.
     pub fn new(common: Arc<Common>, pace: Pace) -> Self {
         Self { common, pace, records: Mutex::default() }
@@ -180,9 +180,9 @@ impl<A: Clone + PartialEq + Send + 'static> Answers<A> {
 }
 
 /// Asks until the answer is right or time is up, turn by turn.
-async fn ask<Q: Question>(turns: &Arc<Turns>, question: &Q, patience: Duration) -> Q::Answer {
+async fn ask<Q: Question>(turns: &Arc<ProbeQueue>, question: &Q, patience: Duration) -> Q::Answer {
     let deadline = Instant::now() + patience;
-    let (mut held, mut pause) = (Duration::ZERO, PAUSE.0);
+    let (mut held, mut pause) = (Duration::ZERO, LEASE_BACKOFF.0);
     loop {
         // A question that got no turn before time was up gets one more.
         let last = Instant::now() >= deadline;
@@ -195,6 +195,6 @@ async fn ask<Q: Question>(turns: &Arc<Turns>, question: &Q, patience: Duration) 
             return answer;
         }
         tokio::time::sleep(pause.min(deadline.saturating_duration_since(Instant::now()))).await;
-        pause = pause.mul_f64(1.5).min(PAUSE.1);
+        pause = pause.mul_f64(1.5).min(LEASE_BACKOFF.1);
     }
 }
