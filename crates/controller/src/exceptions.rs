@@ -27,6 +27,7 @@ use crate::{
     api_request::{ApiError, call},
     context::Context,
     generations::accepted::AcceptedProfile,
+    object_name::{NamespaceName, ProfileName},
     queue::{MinDelay, Requeue},
     status::ConditionStatus,
     watch::{
@@ -41,7 +42,7 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(10);
 const MAX_MESSAGE_CHARS: usize = 1000;
 
 /// Processes a namespace.
-pub fn work(cx: Arc<Context>, namespace: String) -> BoxFuture<'static, Requeue> {
+pub fn work(cx: Arc<Context>, namespace: NamespaceName) -> BoxFuture<'static, Requeue> {
     async move { report_all(&cx, &namespace).await }.boxed()
 }
 
@@ -72,7 +73,7 @@ async fn report_all(cx: &Context, namespace: &str) -> Requeue {
         let profile = &exception.request.profile;
         if reason == ExceptionReason::Expired {
             cx.store.touch(profile, namespace);
-            cx.queues.params.trigger([profile.clone()]);
+            cx.queues.params.trigger([ProfileName::new(profile)]);
         }
         match write(cx, namespace, &exception, &reported).await {
             Ok(()) => {
@@ -80,7 +81,7 @@ async fn report_all(cx: &Context, namespace: &str) -> Requeue {
                     announce_end(cx, namespace, &exception);
                 }
                 // The status of the profile counts it.
-                cx.queue.trigger([profile.clone()]);
+                cx.queue.trigger([ProfileName::new(profile)]);
             }
             // It was deleted, or made anew, and the watch shows that.
             Err(error) if error.is_not_found() || error.is_conflict() => {}

@@ -31,7 +31,7 @@
 //!
 //! Each module uses only modules before it:
 //!
-//! 1. Tools: `api_request`, `message`, `queue`.
+//! 1. Tools: `api_request`, `message`, `object_name`, `queue`.
 //! 2. Known state: `watch`, `generations`, `generated`, `param_plan`.
 //! 3. Reports and process: `status`, `metrics`, `leader`, `options`.
 //! 4. Work that needs no context: `evaluation`, `waves`, `registration`, `probe`.
@@ -59,6 +59,7 @@ mod leader;
 mod message;
 mod metrics;
 mod mutation;
+mod object_name;
 mod options;
 mod param_plan;
 mod params;

@@ -8,14 +8,14 @@ use futures::{FutureExt, future::BoxFuture};
 use tokio::time::Instant;
 
 use super::transition::{self, MAX_RETRY_DELAY};
-use crate::{context::Context, generated::compare::is_bundle, queue::Requeue};
+use crate::{context::Context, generated::compare::is_bundle, object_name::ProfileName, queue::Requeue};
 
 /// Processes a profile in this lane.
-pub fn work(cx: Arc<Context>, profile: String) -> BoxFuture<'static, Requeue> {
+pub fn work(cx: Arc<Context>, profile: ProfileName) -> BoxFuture<'static, Requeue> {
     async move { repair(&cx, &profile).await }.boxed()
 }
 
-async fn repair(cx: &Context, profile: &str) -> Requeue {
+async fn repair(cx: &Context, profile: &ProfileName) -> Requeue {
     let Some(state) = cx.states.get(profile) else { return Requeue::Change };
     let _writing = state.writing.lock().await;
     let Some(accepted) = state.in_force().accepted.clone() else { return Requeue::Change };
@@ -24,16 +24,16 @@ async fn repair(cx: &Context, profile: &str) -> Requeue {
     }
     let begin = Instant::now();
     let result = transition::write(cx, profile, &accepted, &state).await;
-    cx.queues.reconcile.trigger([profile.to_owned()]);
+    cx.queues.reconcile.trigger([profile.clone()]);
     match result {
         Ok(()) => {
-            tracing::info!(profile, took = ?begin.elapsed(), "restored policies and bindings");
+            tracing::info!(profile = profile.as_str(), took = ?begin.elapsed(), "restored policies and bindings");
             Requeue::Change
         }
         Err(error) => {
             let failures = state.in_force().failures;
             let after = palisade_process::delay(failures, MAX_RETRY_DELAY);
-            tracing::warn!(profile, %error, ?after, "could not restore policies and bindings; will retry");
+            tracing::warn!(profile = profile.as_str(), %error, ?after, "could not restore policies and bindings; will retry");
             Requeue::After(after)
         }
     }

@@ -9,6 +9,7 @@ use crate::{
     api_request::ApiError,
     context::{Context, state::State},
     generations::accepted::AcceptedProfile,
+    object_name::ProfileName,
 };
 
 /// How long a write of all policies and bindings may take before it is retried. No webhook can delay these writes, so a
@@ -55,10 +56,10 @@ impl<'a> Transition<'a> {
             if error.is_refusal() {
                 self.take_back().await;
             }
-            cx.queues.repairs.schedule(self.profile.to_owned(), palisade_process::delay(1, MAX_RETRY_DELAY));
+            cx.queues.repairs.schedule(ProfileName::new(self.profile), palisade_process::delay(1, MAX_RETRY_DELAY));
         }
         // The parameters to keep have changed.
-        cx.queues.params.trigger([self.profile.to_owned()]);
+        cx.queues.params.trigger([ProfileName::new(self.profile)]);
         result
     }
 

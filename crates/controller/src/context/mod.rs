@@ -19,7 +19,7 @@ use crate::{
     options::{Options, Switch},
     param_plan::jobs::JobQueue,
     probe::{Prober, Servers},
-    queue::{Queue, Queues},
+    queue::{ProfileQueue, Queues},
     registration::Registration,
     status::events::Events,
     watch::store::Store,
@@ -67,7 +67,7 @@ pub struct Context {
     /// The policies that mutate pods, where the API server serves their kind.
     pub native: Arc<NativePolicies>,
     /// When which profile is reconciled.
-    pub queue: Arc<Queue>,
+    pub queue: Arc<ProfileQueue>,
     /// The queues of all lanes.
     pub queues: Queues,
     /// Shared state of the lanes of each profile.

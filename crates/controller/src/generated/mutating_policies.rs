@@ -28,7 +28,8 @@ use serde_json::Value as Json;
 use crate::{
     api_request::{ApiError, call},
     generated::compare::{same_meta, same_spec},
-    queue::Queue,
+    object_name::ProfileName,
+    queue::ProfileQueue,
     watch::{
         store::{ProfileNames, Store},
         watch_cache::{Table, feed, identity, slim},
@@ -202,7 +203,7 @@ pub fn start(
     client: &Client,
     native: &Arc<NativePolicies>,
     store: &Arc<Store>,
-    queue: &Arc<Queue>,
+    queue: &Arc<ProfileQueue>,
     supervisor: &Supervisor,
 ) {
     let (client, native, store, queue) = (client.clone(), Arc::clone(native), Arc::clone(store), Arc::clone(queue));
@@ -233,7 +234,7 @@ pub fn start(
 }
 
 /// Watches the kinds in a version until it is served no more.
-async fn follow(client: &Client, version: &str, native: &NativePolicies, store: &Store, queue: &Queue) {
+async fn follow(client: &Client, version: &str, native: &NativePolicies, store: &Store, queue: &ProfileQueue) {
     let managed = Config::default().labels(&format!("{}={}", names::MANAGED_BY_LABEL, names::MANAGED_BY));
     let watches = Kind::ALL.map(|kind| {
         let api: Api<DynamicObject> = Api::all_with(client.clone(), &kind.resource(version));
@@ -244,7 +245,7 @@ async fn follow(client: &Client, version: &str, native: &NativePolicies, store: 
         match event {
             Ok(event) => {
                 let names = native.observe(kind, event);
-                let of = |profile: &String| names.contains(&names::mutation(profile));
+                let of = |profile: &ProfileName| names.contains(&names::mutation(profile));
                 let concerned: ProfileNames = store.profiles().into_iter().filter(of).collect();
                 queue.trigger(concerned);
             }

@@ -1,5 +1,5 @@
-//! A lane: processes each profile when its queue triggers it, and never one profile twice at the same time. It
-//! processes all due profiles concurrently.
+//! A lane: processes each profile or namespace when its queue triggers it, and never one twice at the same time. It
+//! processes all that are due concurrently.
 //!
 //! The number is not limited, on purpose: the work mostly waits for responses of the API server, and with a limit, some
 //! profiles with hanging requests would block all others. CPU-bound work has separate limits ([`Context::compiler`],
@@ -18,36 +18,66 @@ use tracing::Instrument;
 use crate::{
     context::Context,
     lanes::health::Heartbeat,
+    object_name::{NamespaceName, ProfileName},
     queue::{Queue, Requeue},
 };
 
 /// How long work in progress may take when the controller stops.
 pub const SHUTDOWN_GRACE: Duration = Duration::from_secs(10);
-/// How long after a panic a profile is retried.
+/// How long after a panic the work is retried.
 const AFTER_PANIC: Duration = Duration::from_secs(10);
 
-/// The work of a lane on a profile.
-type Work = Box<dyn Fn(Arc<Context>, String) -> BoxFuture<'static, Requeue> + Send + Sync>;
+/// The work of a lane on a key.
+type Work<K> = Box<dyn Fn(Arc<Context>, K) -> BoxFuture<'static, Requeue> + Send + Sync>;
+
+/// The key of a lane: it names what the lane processes, also in logs and traces.
+pub trait LaneKey: Clone + Ord + Send + Sync + 'static {
+    /// The span of one turn.
+    fn span(&self, lane: &'static str) -> tracing::Span;
+
+    /// Logs that the work on a key panicked.
+    fn log_panic(key: Option<&Self>, lane: &'static str, error: &JoinError);
+}
+
+impl LaneKey for ProfileName {
+    fn span(&self, lane: &'static str) -> tracing::Span {
+        tracing::debug_span!("lane", lane, profile = self.as_str(), otel.name = format!("lane {lane}"))
+    }
+
+    fn log_panic(key: Option<&Self>, lane: &'static str, error: &JoinError) {
+        tracing::error!(lane, profile = key.map(Self::as_str), %error, "processing a profile panicked; will retry");
+    }
+}
+
+impl LaneKey for NamespaceName {
+    fn span(&self, lane: &'static str) -> tracing::Span {
+        tracing::debug_span!("lane", lane, namespace = self.as_str(), otel.name = format!("lane {lane}"))
+    }
+
+    fn log_panic(key: Option<&Self>, lane: &'static str, error: &JoinError) {
+        tracing::error!(lane, namespace = key.map(Self::as_str), %error, "processing a namespace panicked; will retry");
+    }
+}
 
 /// A lane.
-pub struct Lane {
+pub struct Lane<K> {
     cx: Arc<Context>,
     name: &'static str,
-    queue: Arc<Queue>,
-    work: Work,
+    queue: Arc<Queue<K>>,
+    work: Work<K>,
     heartbeat: Arc<Heartbeat>,
-    running: BTreeMap<Id, String>,
+    running: BTreeMap<Id, K>,
     turns: JoinSet<Requeue>,
 }
 
-impl Lane {
+impl<K: LaneKey> Lane<K> {
     /// Starts a lane. It ends when the controller must stop; a lane that ends earlier ends the controller.
     pub fn start(
         cx: &Arc<Context>,
         name: &'static str,
-        queue: &Arc<Queue>,
+        queue: &Arc<Queue<K>>,
         heartbeat: &Arc<Heartbeat>,
-        work: impl Fn(Arc<Context>, String) -> BoxFuture<'static, Requeue> + Send + Sync + 'static,
+        work: impl Fn(Arc<Context>, K) -> BoxFuture<'static, Requeue> + Send + Sync + 'static,
     ) {
         let lane = Self {
             cx: Arc::clone(cx),
@@ -64,14 +94,14 @@ impl Lane {
     async fn run(mut self) {
         while !self.cx.stop.is_cancelled() {
             self.heartbeat.beat();
-            let busy: BTreeSet<String> = self.running.values().cloned().collect();
+            let busy: BTreeSet<K> = self.running.values().cloned().collect();
             // Until all lists are read, an object that seems to be missing may only be unknown.
             let works = self.cx.store.synced() && self.cx.leadership.leads();
             let pause = Duration::from_millis(if works { 5000 } else { 50 });
             tokio::select! {
                 () = self.cx.stop.cancelled() => {}
                 Some(ended) = self.turns.join_next_with_id() => self.ended(ended),
-                profile = self.queue.next(&busy), if works => self.begin(profile),
+                key = self.queue.next(&busy), if works => self.begin(key),
                 () = tokio::time::sleep(pause) => {}
             }
         }
@@ -81,28 +111,28 @@ impl Lane {
         }
     }
 
-    fn begin(&mut self, profile: String) {
-        let span = tracing::debug_span!("lane", lane = self.name, profile, otel.name = format!("lane {}", self.name));
+    fn begin(&mut self, key: K) {
+        let span = key.span(self.name);
         // Spans that the work begins with are in this one, too.
-        let work = span.in_scope(|| (self.work)(Arc::clone(&self.cx), profile.clone()));
+        let work = span.in_scope(|| (self.work)(Arc::clone(&self.cx), key.clone()));
         let handle = self.turns.spawn(work.instrument(span));
-        self.running.insert(handle.id(), profile);
+        self.running.insert(handle.id(), key);
     }
 
     fn ended(&mut self, ended: Result<(Id, Requeue), JoinError>) {
         match ended {
             Ok((id, next)) => {
-                let Some(profile) = self.running.remove(&id) else { return };
+                let Some(key) = self.running.remove(&id) else { return };
                 if let Requeue::After(after) = next {
-                    self.queue.schedule(profile, after);
+                    self.queue.schedule(key, after);
                 }
             }
-            // A panic for one profile must not stop the others.
+            // A panic for one key must not stop the others.
             Err(error) => {
-                let profile = self.running.remove(&error.id());
-                tracing::error!(lane = self.name, profile, %error, "processing a profile panicked; will retry");
-                if let Some(profile) = profile {
-                    self.queue.schedule(profile, AFTER_PANIC);
+                let key = self.running.remove(&error.id());
+                K::log_panic(key.as_ref(), self.name, &error);
+                if let Some(key) = key {
+                    self.queue.schedule(key, AFTER_PANIC);
                 }
             }
         }

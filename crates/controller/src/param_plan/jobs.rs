@@ -11,7 +11,8 @@ use std::{
 
 use tokio::time::Instant;
 
-use crate::param_plan::namespace_plan::Write;
+use super::namespace_plan::Write;
+use crate::object_name::{NamespaceName, ProfileName};
 
 /// How long a new generation of the profile waits for hanging requests.
 const HANGING_REQUEST_PATIENCE: Duration = Duration::from_secs(5);
@@ -76,7 +77,7 @@ impl JobQueue {
     }
 
     /// Sets the job of a namespace, in place of the waiting one.
-    pub fn set(&self, profile: &str, namespace: &str, job: Option<(Class, Job)>) {
+    pub fn set(&self, profile: &ProfileName, namespace: &NamespaceName, job: Option<(Class, Job)>) {
         self.lock().set(profile, namespace, job);
     }
 
@@ -96,12 +97,12 @@ impl JobQueue {
     }
 
     /// A job takes long: it gives its place to the next one.
-    pub fn is_slow(&self, profile: &str, namespace: &str) {
+    pub fn is_slow(&self, profile: &ProfileName, namespace: &NamespaceName) {
         self.lock().is_slow(profile, namespace);
     }
 
     /// A job has ended.
-    pub fn ended(&self, profile: &str, namespace: &str) {
+    pub fn ended(&self, profile: &ProfileName, namespace: &NamespaceName) {
         self.lock().ended(profile, namespace);
     }
 }
@@ -121,9 +122,9 @@ pub enum PendingWrites {
 #[derive(Debug, PartialEq)]
 pub struct StartedJob {
     /// The profile.
-    pub profile: String,
+    pub profile: ProfileName,
     /// The namespace.
-    pub namespace: String,
+    pub namespace: NamespaceName,
     /// The work to do.
     pub job: Job,
 }
@@ -132,20 +133,20 @@ pub struct StartedJob {
 #[derive(Debug)]
 struct Schedule {
     limits: [Limit; 3],
-    profiles: BTreeMap<String, ProfileJobs>,
+    profiles: BTreeMap<ProfileName, ProfileJobs>,
     /// How many jobs in progress are not slow, by class.
     running: [usize; 3],
     /// The profile that had the last turn, by class.
-    last: [String; 3],
+    last: [ProfileName; 3],
     /// A counter of jobs: within a class, they start in order of arrival.
     count: u64,
 }
 
 #[derive(Debug, Default)]
 struct ProfileJobs {
-    waiting: BTreeMap<String, (Class, u64, Job)>,
-    order: BTreeSet<(Class, u64, String)>,
-    under_way: BTreeMap<String, UnderWay>,
+    waiting: BTreeMap<NamespaceName, (Class, u64, Job)>,
+    order: BTreeSet<(Class, u64, NamespaceName)>,
+    under_way: BTreeMap<NamespaceName, UnderWay>,
 }
 
 #[derive(Debug)]
@@ -157,9 +158,9 @@ struct UnderWay {
 }
 
 impl ProfileJobs {
-    fn take(&mut self, namespace: &str) -> Option<(Class, Job)> {
+    fn take(&mut self, namespace: &NamespaceName) -> Option<(Class, Job)> {
         let (class, number, job) = self.waiting.remove(namespace)?;
-        self.order.remove(&(class, number, namespace.to_owned()));
+        self.order.remove(&(class, number, namespace.clone()));
         Some((class, job))
     }
 
@@ -168,8 +169,8 @@ impl ProfileJobs {
     }
 
     /// The namespace of the next job of a class that can begin.
-    fn next(&self, class: Class) -> Option<&String> {
-        let of_class = self.order.range((class, 0, String::new())..).take_while(|(of, _, _)| *of == class);
+    fn next(&self, class: Class) -> Option<&NamespaceName> {
+        let of_class = self.order.range((class, 0, NamespaceName::default())..).take_while(|(of, _, _)| *of == class);
         let mut names = of_class.map(|(_, _, namespace)| namespace);
         names.find(|namespace| !self.under_way.contains_key(*namespace))
     }
@@ -194,11 +195,11 @@ impl Schedule {
         self.tidy(profile);
     }
 
-    fn set(&mut self, profile: &str, namespace: &str, job: Option<(Class, Job)>) {
+    fn set(&mut self, profile: &ProfileName, namespace: &NamespaceName, job: Option<(Class, Job)>) {
         if job.is_none() && !self.profiles.contains_key(profile) {
             return;
         }
-        let jobs = self.profiles.entry(profile.to_owned()).or_default();
+        let jobs = self.profiles.entry(profile.clone()).or_default();
         let before = jobs.waiting.get(namespace).map(|(class, number, _)| (*class, *number));
         jobs.take(namespace);
         // A job in progress does not begin twice.
@@ -209,8 +210,8 @@ impl Schedule {
                 self.count += 1;
                 (class, self.count)
             });
-            jobs.order.insert((class, number, namespace.to_owned()));
-            jobs.waiting.insert(namespace.to_owned(), (class, number, job));
+            jobs.order.insert((class, number, namespace.clone()));
+            jobs.waiting.insert(namespace.clone(), (class, number, job));
         }
         self.tidy(profile);
     }
@@ -236,12 +237,12 @@ impl Schedule {
     }
 
     /// Whose turn it is.
-    fn profile(&self, class: Class) -> Option<String> {
+    fn profile(&self, class: Class) -> Option<ProfileName> {
         let limit = self.limits[class as usize];
         if self.running[class as usize] >= limit.of_all {
             return None;
         }
-        let may = |(_, jobs): &(&String, &ProfileJobs)| {
+        let may = |(_, jobs): &(&ProfileName, &ProfileJobs)| {
             jobs.count(class, false) < limit.of_profile
                 && jobs.count(class, true) < limit.slow
                 && jobs.next(class).is_some()
@@ -286,7 +287,8 @@ mod tests {
 
     fn put(schedule: &mut Schedule, profile: &str, namespaces: std::ops::Range<usize>, class: Class) {
         for namespace in namespaces {
-            schedule.set(profile, &format!("n{namespace}"), Some((class, Job::Delete)));
+            let namespace = NamespaceName::new(format!("n{namespace}"));
+            schedule.set(&ProfileName::new(profile), &namespace, Some((class, Job::Delete)));
         }
     }
 
@@ -356,7 +358,11 @@ mod tests {
         );
         let params = crate::watch::json_box::JsonBox::new(&palisade_api::ToolSecurityParamsSpec::default());
         let write = Arc::new(Write { params, observed: None });
-        schedule.set("a", "n0", Some((Class::Urgent, Job::Write { write, drifted: false })));
+        schedule.set(
+            &ProfileName::new("a"),
+            &NamespaceName::new("n0"),
+            Some((Class::Urgent, Job::Write { write, drifted: false })),
+        );
         assert_eq!(begin(&mut schedule), Vec::<String>::new());
         schedule.ended("a", "n0");
         assert_eq!(begin(&mut schedule), ["a/n0"]);

@@ -20,6 +20,7 @@ use crate::{
     context::{Context, state::State},
     generations::accepted::AcceptedProfile,
     message::few,
+    object_name::{NamespaceName, ProfileName},
     param_plan::{
         jobs::{Class, PendingWrites},
         namespace_plan::{self, NamespacePlan, ParamsAction, Rules},
@@ -39,20 +40,20 @@ const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 const AFTER_PANIC: Duration = Duration::from_secs(10);
 
 /// Processes a profile in this lane.
-pub fn work(cx: Arc<Context>, profile: String) -> BoxFuture<'static, Requeue> {
+pub fn work(cx: Arc<Context>, profile: ProfileName) -> BoxFuture<'static, Requeue> {
     async move { keep_up_to_date(&cx, &profile).await }.boxed()
 }
 
 /// The profile needs no parameters. If the profile was deleted, its finalizer was removed by force, and a
 /// reconciliation deletes the remaining parameters.
-fn untargeted(cx: &Context, profile: &str) -> Requeue {
+fn untargeted(cx: &Context, profile: &ProfileName) -> Requeue {
     if cx.store.profile(profile).is_none() {
-        cx.queues.reconcile.trigger([profile.to_owned()]);
+        cx.queues.reconcile.trigger([profile.clone()]);
     }
     Requeue::Change
 }
 
-async fn keep_up_to_date(cx: &Arc<Context>, profile: &str) -> Requeue {
+async fn keep_up_to_date(cx: &Arc<Context>, profile: &ProfileName) -> Requeue {
     let Some(state) = cx.states.get(profile) else { return untargeted(cx, profile) };
     let Some(target) = state.params().target.clone() else { return untargeted(cx, profile) };
     // Taken before anything is read: later changes are planned next time.
@@ -72,18 +73,19 @@ async fn keep_up_to_date(cx: &Arc<Context>, profile: &str) -> Requeue {
                 replan(cx, profile, &state, planned)
             }
             Err(error) => {
-                tracing::error!(profile, %error, "planning the parameters of all namespaces panicked; will retry");
+                tracing::error!(profile = profile.as_str(), %error, "planning the parameters of all namespaces panicked; will retry");
                 return Requeue::After(AFTER_PANIC);
             }
         }
     };
     hand_over(cx, profile, &state, planning, propagates_in.is_some(), &mut later);
-    // What stands in the parameters is what they say of exceptions.
-    let exceptions = changed.into_iter().filter(|namespace| !cx.store.exceptions.of(profile, namespace).is_empty());
-    cx.queues.exceptions.trigger(exceptions);
+    // The state of an exception depends on the parameters in the namespace.
+    let with_exceptions =
+        changed.into_iter().filter(|namespace| !cx.store.exceptions.of(profile, namespace).is_empty());
+    cx.queues.exceptions.trigger(with_exceptions.map(NamespaceName::new));
     begin_jobs(cx);
     report(cx, profile, &state, &target);
-    // When no former policy needs its parameters any more.
+    // Then no former policy needs its parameters.
     later.at(propagates_in);
     later.at(target.exception_ends_in(now));
     later.next()
@@ -155,7 +157,14 @@ fn replan(cx: &Context, profile: &str, state: &State, planned: Planned) -> Plann
 }
 
 /// Hands over the parameters to write and delete.
-fn hand_over(cx: &Context, profile: &str, state: &State, mut planning: Planning, settles: bool, later: &mut MinDelay) {
+fn hand_over(
+    cx: &Context,
+    profile: &ProfileName,
+    state: &State,
+    mut planning: Planning,
+    settles: bool,
+    later: &mut MinDelay,
+) {
     let mut params = state.params();
     let ProfileParams { planned, failures, removable, .. } = &mut *params;
     let Some(Planned { plan, .. }) = planned else { return };
@@ -179,6 +188,7 @@ fn hand_over(cx: &Context, profile: &str, state: &State, mut planning: Planning,
     };
     all.sort_by_cached_key(|(namespace, _)| has_some(namespace));
     for (namespace, drifted) in all {
+        let namespace = NamespaceName::new(namespace);
         cx.jobs.set(profile, &namespace, params.job(&namespace, class, drifted, settles, later));
     }
     if let Some(planned) = &mut params.planned {
@@ -187,7 +197,7 @@ fn hand_over(cx: &Context, profile: &str, state: &State, mut planning: Planning,
 }
 
 /// Reports restored parameters in an event, and other changes through a reconciliation.
-fn report(cx: &Context, profile: &str, state: &State, target: &AcceptedProfile) {
+fn report(cx: &Context, profile: &ProfileName, state: &State, target: &AcceptedProfile) {
     let mut restored = std::mem::take(&mut state.params().restored);
     if !restored.is_empty() {
         restored.sort();
@@ -200,8 +210,8 @@ fn report(cx: &Context, profile: &str, state: &State, target: &AcceptedProfile) 
         cx.events.repaired::<ToolSecurityParams>(&target.profile.metadata, &first, &note);
     }
     match cx.jobs.pending(profile) {
-        PendingWrites::Nothing => cx.queue.trigger([profile.to_owned()]),
+        PendingWrites::Nothing => cx.queue.trigger([profile.clone()]),
         // A reconcile waits for it, or reports progress.
-        PendingWrites::Some | PendingWrites::Until(_) => cx.queue.schedule(profile.to_owned(), PROGRESS_INTERVAL),
+        PendingWrites::Some | PendingWrites::Until(_) => cx.queue.schedule(profile.clone(), PROGRESS_INTERVAL),
     }
 }

@@ -37,7 +37,7 @@ use self::{
 };
 use crate::{
     generated::mutating_policies::NativePolicies, generations::accepted::AcceptedProfile, metrics::Metrics,
-    options::Options, queue::Queue, watch::store::Store,
+    options::Options, queue::ProfileQueue, watch::store::Store,
 };
 
 /// How long a probe asks which engine mutates pods.
@@ -65,7 +65,7 @@ impl Prober {
         servers: Arc<Servers>,
         store: Arc<Store>,
         native: Arc<NativePolicies>,
-        queue: Arc<Queue>,
+        queue: Arc<ProfileQueue>,
         metrics: Arc<Metrics>,
         options: &Options,
         supervisor: Supervisor,

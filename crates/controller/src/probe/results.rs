@@ -16,7 +16,8 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::queue::{ProbeLease, ProbeQueue};
-use crate::queue::Queue;
+use crate::object_name::ProfileName;
+use crate::queue::ProfileQueue;
 
 /// The pause between two turns of a question, and how far it grows.
 const LEASE_BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(1));
@@ -68,7 +69,7 @@ pub struct Common {
     /// For the probe namespace.
     pub turns: Arc<ProbeQueue>,
     /// Where reconciles are triggered.
-    pub queue: Arc<Queue>,
+    pub queue: Arc<ProfileQueue>,
     /// Where questions run.
     pub supervisor: Supervisor,
 }
@@ -164,9 +165,9 @@ impl<A: Clone + PartialEq + Send + 'static> ProbeResults<A> {
         (record.answer, record.due, record.running) = (Some(answer), Instant::now() + after, None);
         drop(records);
         if changed {
-            self.common.queue.trigger([profile.to_owned()]);
+            self.common.queue.trigger([ProfileName::new(profile)]);
         } else {
-            self.common.queue.schedule(profile.to_owned(), after);
+            self.common.queue.schedule(ProfileName::new(profile), after);
         }
     }
 

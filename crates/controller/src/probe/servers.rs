@@ -23,7 +23,7 @@ use super::{
     discover::{Found, discover},
     wait::{ANSWER_TIMEOUT, no_answer},
 };
-use crate::{api_request::ApiError, metrics::Metrics, options::ApiServers, queue::Queue, watch::store::Store};
+use crate::{api_request::ApiError, metrics::Metrics, options::ApiServers, queue::ProfileQueue, watch::store::Store};
 
 /// How often the addresses are read and each server is asked whether it answers.
 const CHECK_INTERVAL: Duration = Duration::from_secs(10);
@@ -159,7 +159,7 @@ impl Servers {
     }
 
     /// Keeps this up to date until the end, and triggers all profiles after each change.
-    pub fn follow(self: &Arc<Self>, store: &Arc<Store>, queue: &Arc<Queue>, supervisor: &Supervisor) {
+    pub fn follow(self: &Arc<Self>, store: &Arc<Store>, queue: &Arc<ProfileQueue>, supervisor: &Supervisor) {
         let (servers, store, queue) = (Arc::clone(self), Arc::clone(store), Arc::clone(queue));
         let stop = supervisor.stop().clone();
         supervisor.spawn("API servers", async move {

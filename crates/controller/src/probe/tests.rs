@@ -150,7 +150,7 @@ impl Setup {
         let namespace: PartialObjectMeta<Namespace> =
             serde_json::from_value(json!({"metadata": {"name": names::PROBE_NAMESPACE}})).unwrap();
         store.observe_namespace(Event::Apply(namespace));
-        let (queue, metrics) = (Arc::new(Queue::new(Duration::ZERO)), Arc::new(Metrics::new()));
+        let (queue, metrics) = (Arc::new(ProfileQueue::new(Duration::ZERO)), Arc::new(Metrics::new()));
         let mocks: Vec<_> = (0..count).map(|_| Mock::new()).collect();
         let known = mocks.iter().enumerate();
         let known = known.map(|(i, mock)| Server::new(format!("https://server-{i}"), mock.client(&mocks[0]))).collect();
@@ -498,7 +498,7 @@ impl Question for Panics {
 #[tokio::test(start_paused = true)]
 async fn probe_is_repeated_after_a_panic() {
     let second = Duration::from_secs(1);
-    let (turns, queue) = (Arc::new(ProbeQueue::default()), Arc::new(Queue::new(Duration::ZERO)));
+    let (turns, queue) = (Arc::new(ProbeQueue::default()), Arc::new(ProfileQueue::new(Duration::ZERO)));
     let common = Common { turns: Arc::clone(&turns), queue, supervisor: Supervisor::new(CancellationToken::new()) };
     let answers = ProbeResults::new(Arc::new(common), Pace { patience: second, interval: second, retry: second });
     let answers = Arc::new(answers);

@@ -36,7 +36,7 @@ pub async fn finish(cx: &Arc<Context>, profile: &str, state: &State) -> Result<R
     }
     cx.store.forget(profile);
     cx.states.forget(profile);
-    cx.queues.exceptions.trigger(cx.store.exceptions.of_profile(profile).into_keys());
+    cx.queues.exceptions.trigger(cx.store.exceptions.namespaces_of(profile));
     Ok(Requeue::Change)
 }
 

@@ -17,6 +17,7 @@ use crate::{
     context::{Context, state::State},
     generations::accepted::{AcceptedProfile, Rejection, Verdict},
     mutation::mutate::{self, MutationState, mutate},
+    object_name::ProfileName,
     param_plan::jobs::PendingWrites,
     probe::EnforcementAnswer,
     queue::{MinDelay, Requeue},
@@ -125,7 +126,7 @@ impl Reconcile<'_> {
         cx.registration.want(target, Wanted::of(target, engine(observed, progress)));
         later.at(mutate(cx, target, &mut progress.mutation).await);
         state.rollout().mutated = progress.mutation.as_ref().is_some_and(MutationState::is_as_declared);
-        cx.queues.rollouts.schedule(profile.to_owned(), Duration::ZERO);
+        cx.queues.rollouts.schedule(ProfileName::new(profile), Duration::ZERO);
         cx.registration.want(target, Wanted::of(target, engine(observed, progress)));
     }
 
@@ -222,8 +223,8 @@ impl Reconcile<'_> {
 pub fn set_target(cx: &Context, profile: &str, state: &State, target: &Arc<AcceptedProfile>) {
     cx.store.set_in_force(&target.profile);
     if state.params().set_target(target) {
-        cx.queues.params.schedule(profile.to_owned(), Duration::ZERO);
-        cx.queues.exceptions.trigger(cx.store.exceptions.of_profile(profile).into_keys());
+        cx.queues.params.schedule(ProfileName::new(profile), Duration::ZERO);
+        cx.queues.exceptions.trigger(cx.store.exceptions.namespaces_of(profile));
     }
 }
 

@@ -33,6 +33,7 @@ use crate::{
         refuted::RefutedGeneration,
         target::{Decision, Generations, Target},
     },
+    object_name::ProfileName,
     param_plan::profile_params::Summary,
     queue::{MinDelay, Requeue},
     removal::{finalizer, remove},
@@ -42,11 +43,11 @@ use crate::{
 };
 
 /// Processes a profile in this lane.
-pub fn work() -> impl Fn(Arc<Context>, String) -> BoxFuture<'static, Requeue> {
+pub fn work() -> impl Fn(Arc<Context>, ProfileName) -> BoxFuture<'static, Requeue> {
     let all = Arc::new(AllProgress::default());
     move |cx, profile| {
         let generation = cx.store.profile(&profile).and_then(|observed| observed.meta.generation);
-        let span = tracing::info_span!("reconcile", profile, generation);
+        let span = tracing::info_span!("reconcile", profile = profile.as_str(), generation);
         let all = Arc::clone(&all);
         async move { reconcile_once(&cx, &all, &profile).await }.instrument(span).boxed()
     }

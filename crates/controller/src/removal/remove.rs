@@ -21,6 +21,7 @@ use crate::{
     context::{Context, state::State},
     generations::{accepted::AcceptedProfile, revision},
     mutation::mutate,
+    object_name::{NamespaceName, ProfileName},
     param_plan::jobs::{Class, Job},
     params::write::{begin_jobs, let_go},
     queue::Requeue,
@@ -186,7 +187,7 @@ pub async fn params(cx: &Arc<Context>, profile: &str, state: &State) -> Result<b
     let found = call(all_metadata(&api, &of_profile)).await.map_err(RemoveError::List)?;
     let (going, left): (Vec<_>, Vec<_>) = found.iter().partition(|meta| meta.deletion_timestamp.is_some());
     for namespace in left.iter().filter_map(|meta| meta.namespace.as_ref()) {
-        cx.jobs.set(profile, namespace, Some((Class::Bulk, Job::Delete)));
+        cx.jobs.set(&ProfileName::new(profile), &NamespaceName::new(namespace), Some((Class::Bulk, Job::Delete)));
     }
     begin_jobs(cx);
     if left.is_empty() {

@@ -16,6 +16,7 @@ use palisade_api::RolloutPhase;
 use self::step::RolloutStep;
 use crate::{
     context::{Context, state::State},
+    object_name::ProfileName,
     queue::Requeue,
 };
 
@@ -23,7 +24,7 @@ use crate::{
 const MAX_RETRY_DELAY: Duration = Duration::from_mins(1);
 
 /// Processes a profile in this lane.
-pub fn work(cx: Arc<Context>, profile: String) -> BoxFuture<'static, Requeue> {
+pub fn work(cx: Arc<Context>, profile: ProfileName) -> BoxFuture<'static, Requeue> {
     async move {
         let Some(state) = cx.states.get(&profile) else { return Requeue::Change };
         go_on(&cx, &profile, &state).await

@@ -18,6 +18,7 @@ use crate::{
     context::{Context, state::State},
     generations::accepted::AcceptedProfile,
     message::{counted, few},
+    object_name::ProfileName,
     queue::Requeue,
     watch::store::ObservedProfile,
     waves::{
@@ -209,7 +210,7 @@ impl RolloutStep<'_> {
         if let Some(why) = stopped.filter(|_| before.is_none_or(|before| before.phase != RolloutPhase::Stopped)) {
             self.announce(EventType::Warning, "RolloutStopped", &why);
         }
-        self.cx.queue.trigger([self.profile.to_owned()]);
+        self.cx.queue.trigger([ProfileName::new(self.profile)]);
     }
 }
 

@@ -38,6 +38,7 @@ use crate::{
     evaluation::Existing,
     generations::accepted::AcceptedProfile,
     message::counted,
+    object_name::ProfileName,
     options::{Options, PolicyReports},
 };
 
@@ -279,7 +280,7 @@ impl Scan {
         let mut known = state.scan();
         if known.as_ref() != Some(&status) {
             *known = Some(status);
-            self.cx.queue.trigger([profile.to_owned()]);
+            self.cx.queue.trigger([ProfileName::new(profile)]);
         }
     }
 

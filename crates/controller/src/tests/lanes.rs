@@ -12,6 +12,7 @@ use super::{
 };
 use crate::{
     lanes::{health::Heartbeat, lane::Lane},
+    object_name::ProfileName,
     queue::Requeue,
 };
 
@@ -112,8 +113,8 @@ async fn a_panic_for_one_profile_does_not_affect_others() {
         &std::sync::Arc::new(Heartbeat::new()),
         |cx, profile| {
             Box::pin(async move {
-                cx.metrics.writes.drifted(if profile == "bad" { "bad" } else { "good" });
-                assert!(profile != "bad", "a bug");
+                cx.metrics.writes.drifted(if profile.as_str() == "bad" { "bad" } else { "good" });
+                assert!(profile.as_str() != "bad", "a bug");
                 Requeue::Change
             })
         },
@@ -124,7 +125,7 @@ async fn a_panic_for_one_profile_does_not_affect_others() {
             text.lines().find(|line| line.starts_with(&format!("palisade_drift_repaired_total{{kind=\"{kind}\"}}")));
         line.and_then(|line| line.rsplit(' ').next()?.parse().ok()).unwrap_or(0)
     };
-    setup.cx.queues.reconcile.trigger(["bad".to_owned(), "good".to_owned()]);
+    setup.cx.queues.reconcile.trigger(["bad", "good"].map(ProfileName::new));
     setup.until("the other", |_| count("good") == 1).await;
     setup.until("again", |_| count("bad") == 2).await;
     assert!(start.elapsed() >= Duration::from_secs(9));

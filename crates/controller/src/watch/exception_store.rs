@@ -14,6 +14,7 @@ use palisade_api::{
 };
 use palisade_compiler::Request;
 
+use crate::object_name::{NamespaceName, ProfileName};
 use crate::watch::watch_cache::{Table, feed, version};
 
 /// An exception that a tenant asks for.
@@ -56,9 +57,9 @@ impl Reported {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AffectedProfiles {
     /// By name, the affected profiles, each with the namespaces.
-    pub profiles: BTreeMap<String, BTreeSet<String>>,
+    pub profiles: BTreeMap<ProfileName, BTreeSet<NamespaceName>>,
     /// The namespaces.
-    pub namespaces: BTreeSet<String>,
+    pub namespaces: BTreeSet<NamespaceName>,
 }
 
 /// The namespace and the name.
@@ -158,9 +159,14 @@ impl ExceptionStore {
         found
     }
 
+    /// The namespaces with exceptions for a profile.
+    pub fn namespaces_of(&self, profile: &str) -> BTreeSet<NamespaceName> {
+        self.of_profile(profile).into_keys().map(NamespaceName::new).collect()
+    }
+
     /// The namespaces with exceptions.
-    pub fn namespaces(&self) -> BTreeSet<String> {
-        self.lock().iter().map(|((namespace, _), _)| namespace.clone()).collect()
+    pub fn namespaces(&self) -> BTreeSet<NamespaceName> {
+        self.lock().iter().map(|((namespace, _), _)| NamespaceName::new(namespace)).collect()
     }
 
     /// Takes over the results of a background scan.
@@ -199,9 +205,11 @@ impl ExceptionStore {
 
 impl AffectedProfiles {
     fn add<'a>(&mut self, namespace: &str, of: impl IntoIterator<Item = &'a Arc<ObservedException>>) {
-        self.namespaces.insert(namespace.to_owned());
+        let namespace = NamespaceName::new(namespace);
+        self.namespaces.insert(namespace.clone());
         for exception in of {
-            self.profiles.entry(exception.request.profile.clone()).or_default().insert(namespace.to_owned());
+            let profile = ProfileName::new(&exception.request.profile);
+            self.profiles.entry(profile).or_default().insert(namespace.clone());
         }
     }
 }
@@ -278,7 +286,7 @@ mod tests {
         assert!(exceptions.synced());
         exceptions.observe(Event::Apply(exception("x", "one", 1)));
         let concerned = exceptions.observe(Event::Apply(exception("x", "other", 2)));
-        assert_eq!(concerned.profiles.keys().collect::<Vec<_>>(), ["one", "other"]);
+        assert_eq!(concerned.profiles.keys().map(ProfileName::as_str).collect::<Vec<_>>(), ["one", "other"]);
         assert_eq!(
             (exceptions.of("one", "a").len(), exceptions.of("other", "a").len(), exceptions.of("other", "b").len()),
             (0, 1, 0)

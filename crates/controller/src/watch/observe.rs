@@ -21,7 +21,8 @@ use serde::de::DeserializeOwned;
 
 use crate::{
     api_request::ApiError,
-    queue::{Queue, Queues},
+    object_name::NamespaceName,
+    queue::{ProfileQueue, Queues},
     watch::{
         exception_store::AffectedProfiles,
         store::{ProfileNames, Store},
@@ -51,7 +52,7 @@ pub fn start(client: &Client, store: &Arc<Store>, queues: &Queues, supervisor: &
                 && let Some(name) = &namespace.metadata.name
                 && !store.exceptions.in_namespace(name).is_empty()
             {
-                exceptions.trigger([name.clone()]);
+                exceptions.trigger([NamespaceName::new(name)]);
             }
             store.observe_namespace(event)
         }
@@ -100,7 +101,7 @@ impl Follow<'_> {
         &self,
         api: Api<K>,
         config: Config,
-        wake: Vec<&Arc<Queue>>,
+        wake: Vec<&Arc<ProfileQueue>>,
         observe: impl Fn(&Store, Event<K>) -> ProfileNames + Send + 'static,
     ) where
         K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,

@@ -28,6 +28,7 @@ use palisade_api::{
 };
 use palisade_compiler::{Namespace, selects};
 
+use crate::object_name::ProfileName;
 use crate::watch::{
     exception_store::{ExceptionStore, ObservedException},
     json_box::JsonBox,
@@ -107,7 +108,7 @@ struct Inner {
 }
 
 /// Names of profiles.
-pub type ProfileNames = BTreeSet<String>;
+pub type ProfileNames = BTreeSet<ProfileName>;
 
 impl Store {
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -128,7 +129,7 @@ impl Store {
 
     /// The names of all profiles.
     pub fn profiles(&self) -> ProfileNames {
-        self.lock().profiles.iter().map(|(name, _)| name.clone()).collect()
+        self.lock().profiles.iter().map(|(name, _)| ProfileName::new(name)).collect()
     }
 
     /// A profile.
@@ -240,7 +241,7 @@ impl Store {
             let (name, version) = identity(&meta);
             (name, version, Arc::new(ObservedProfile { meta: slim(meta), profile: profile.map(without_version) }))
         });
-        changes.into_iter().map(|change| change.key).collect()
+        changes.into_iter().map(|change| ProfileName::new(change.key)).collect()
     }
 
     /// A watch has shown a namespace.
@@ -263,7 +264,7 @@ impl Store {
         for change in &changes {
             inner.params_changed(&change.key);
         }
-        changes.into_iter().map(|change| change.key.0).collect()
+        changes.into_iter().map(|change| ProfileName::new(change.key.0)).collect()
     }
 
     /// A watch has shown a policy.
@@ -313,7 +314,8 @@ impl Inner {
             // Its labels change with each probe, and it has parameters whatever they are.
             let appeared = |namespace: &Option<Arc<ObservedNamespace>>| namespace.as_ref().map(|n| n.terminating);
             let concerned = appeared(&change.before) != appeared(&change.after);
-            return if concerned { self.profiles.iter().map(|(name, _)| name.clone()).collect() } else { [].into() };
+            let all = self.profiles.iter().filter(|_| concerned);
+            return all.map(|(name, _)| ProfileName::new(name)).collect();
         }
         let written = self.profiles.iter().filter_map(|(name, observed)| Some((name, observed.profile.as_ref().ok()?)));
         let sides = [&change.before, &change.after];
@@ -321,17 +323,17 @@ impl Inner {
         written
             .chain(&self.in_force)
             .filter(|(_, profile)| sides.iter().any(|namespace| selects(&profile.spec, namespace)))
-            .map(|(name, _)| name.clone())
+            .map(|(name, _)| ProfileName::new(name))
             .collect()
     }
 
     /// The profile that a policy or binding of this name belongs to.
-    fn owner_of(&self, object: &str) -> Option<String> {
+    fn owner_of(&self, object: &str) -> Option<ProfileName> {
         // The policies are named like bindings.
         let is_of = |profile: &&String| {
             Part::ALL.into_iter().flat_map(|part| names::bindings(profile, part)).any(|name| name == object)
         };
-        self.profiles.iter().map(|(name, _)| name).find(is_of).cloned()
+        self.profiles.iter().map(|(name, _)| name).find(is_of).map(ProfileName::new)
     }
 }
 
