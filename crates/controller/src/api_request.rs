@@ -9,9 +9,9 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// After this time each API server evaluates a newly written policy: it reads policies and bindings about once a
 /// second.
 pub const POLICY_PROPAGATION: Duration = Duration::from_secs(2);
-/// Time for which parameters are kept while an API server may still read them. It is longer than [`POLICY_PROPAGATION`]: a busy API
-/// server may need more time, and not every profile can be probed. Parameters that are removed too early deny all pods,
-/// while parameters that remain cause no harm.
+/// Time for which parameters are kept while an API server may still read them. It is longer than
+/// [`POLICY_PROPAGATION`]: a busy API server may need more time, and not every profile can be probed. Parameters that
+/// are removed too early deny all pods, while parameters that remain cause no harm.
 pub const PARAMS_RETENTION: Duration = Duration::from_secs(10);
 
 /// Why a request failed.
@@ -108,7 +108,8 @@ impl ApiError {
         matches!(self, Self::Refused(status) if status.is_forbidden())
     }
 
-    /// A `ResourceQuota` has no room for it (`checkRequest` in apiserver `pkg/admission/plugin/resourcequota/controller.go`).
+    /// A `ResourceQuota` has no room for it (`checkRequest` in apiserver
+    /// `pkg/admission/plugin/resourcequota/controller.go`).
     pub fn is_quota(&self) -> bool {
         matches!(self, Self::Refused(status) if status.is_forbidden() && status.message.contains("exceeded quota"))
     }
@@ -167,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_missing_right_is_no_refusal() {
+    fn missing_permission_is_no_rejection() {
         let user = "User \"system:serviceaccount:palisade-system:palisade-controller\" cannot patch resource \"x\"";
         let denied = "x is forbidden: ValidatingAdmissionPolicy 'other' with binding 'other' denied request: no";
         for (code, message, field, refusal) in [

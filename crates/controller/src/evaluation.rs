@@ -19,7 +19,7 @@ const MAX_REASON_CHARS: usize = 400;
 
 /// The policies of a profile, for evaluation.
 #[derive(Debug)]
-pub struct Judge {
+pub struct Evaluator {
     parts: Vec<(Part, Validator)>,
 }
 
@@ -34,7 +34,7 @@ pub struct Existing {
 
 /// Verdict of a profile on an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Judgement {
+pub enum Evaluation {
     /// It complies, or the profile does not evaluate it.
     Complies,
     /// It violates the profile: at least one violation.
@@ -52,15 +52,15 @@ pub struct Findings {
 
 impl Findings {
     /// Evaluates some objects, and keeps only the first reason.
-    pub fn judge(&mut self, tenant: &Tenant<'_>, page: &[Existing]) {
+    pub fn evaluate(&mut self, tenant: &Tenant<'_>, page: &[Existing]) {
         for Existing { kind, object } in page {
-            let why = match tenant.judge(kind, object) {
-                Judgement::Complies => continue,
-                Judgement::Violates(violations) => match violations.first() {
+            let why = match tenant.evaluate(kind, object) {
+                Evaluation::Complies => continue,
+                Evaluation::Violates(violations) => match violations.first() {
                     Some(violation) => format!("[{}] {}", violation.check, violation.message),
                     None => String::new(),
                 },
-                Judgement::Unknown(why) => format!("cannot be evaluated: {why}"),
+                Evaluation::Unknown(why) => format!("cannot be evaluated: {why}"),
             };
             self.count += 1;
             let name = object.pointer("/metadata/name").and_then(Json::as_str).unwrap_or_default();
@@ -79,7 +79,7 @@ impl Findings {
 /// An evaluator for one namespace.
 #[derive(Debug)]
 pub struct Tenant<'a> {
-    judge: &'a Judge,
+    evaluator: &'a Evaluator,
     namespace: String,
     about: Json,
     params: Option<Json>,
@@ -95,7 +95,7 @@ impl Tenant<'_> {
     }
 
     /// The verdict on an object as if it were created now.
-    pub fn judge(&self, kind: &str, object: &Json) -> Judgement {
+    pub fn evaluate(&self, kind: &str, object: &Json) -> Evaluation {
         let mut mutated = Cow::Borrowed(object);
         let shape = if kind == "Pod" {
             // As the engine in force would mutate it before it is validated.
@@ -117,26 +117,26 @@ impl Tenant<'_> {
         };
         let mut found = Vec::new();
         let is_asked = |part: Part| part.shape() == Some(shape) && (self.all_checks || part == shape.into());
-        for (_, validator) in self.judge.parts.iter().filter(|(part, _)| is_asked(*part)) {
+        for (_, validator) in self.evaluator.parts.iter().filter(|(part, _)| is_asked(*part)) {
             let violations = match validator.judge(&request) {
-                Ok(judgement) if !judgement.matched => continue,
-                Ok(judgement) => match judgement.decision {
+                Ok(evaluation) if !evaluation.matched => continue,
+                Ok(evaluation) => match evaluation.decision {
                     Decision::Admit => continue,
                     Decision::Deny { message, violations, .. } if violations.is_empty() => {
                         vec![Violation { check: "policy".to_owned(), message }]
                     }
                     Decision::Deny { violations, .. } => violations,
                 },
-                Err(mistake) => return Judgement::Unknown(mistake.to_string()),
+                Err(error) => return Evaluation::Unknown(error.to_string()),
             };
-            // Two policies may judge one check.
+            // Two policies may evaluate one check.
             found.extend(violations.into_iter().filter(|one| !found.contains(one)).collect::<Vec<_>>());
         }
-        if found.is_empty() { Judgement::Complies } else { Judgement::Violates(found) }
+        if found.is_empty() { Evaluation::Complies } else { Evaluation::Violates(found) }
     }
 }
 
-impl Judge {
+impl Evaluator {
     /// Compiles the policies.
     ///
     /// # Errors
@@ -148,7 +148,7 @@ impl Judge {
     }
 
     /// True if the profile evaluates workloads.
-    pub fn judges_workloads(&self) -> bool {
+    pub fn evaluates_workloads(&self) -> bool {
         self.parts.iter().any(|(part, _)| part.shape() == Some(Shape::Workloads))
     }
 
@@ -161,7 +161,7 @@ impl Judge {
     ) -> Tenant<'a> {
         let mutation = accepted.compiled.mutation.as_ref();
         Tenant {
-            judge: self,
+            evaluator: self,
             namespace: namespace.name.clone(),
             about: namespace_object(&namespace.name, &namespace.labels, &namespace.annotations),
             params: params.map(|params| json!(params)),
@@ -173,7 +173,7 @@ impl Judge {
     /// The kinds to list in a namespace, by API version, kind and resource: pods, and workloads if the profile
     /// evaluates them.
     pub fn kinds(&self) -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
-        let workloads = WORKLOADS.iter().filter(|_| self.judges_workloads());
+        let workloads = WORKLOADS.iter().filter(|_| self.evaluates_workloads());
         [("v1", "Pod", "pods")].into_iter().chain(workloads.map(|one| (one.api_version, one.kind, one.resource)))
     }
 }

@@ -55,7 +55,7 @@ async fn report_all(cx: &Context, namespace: &str) -> Requeue {
         }
         let Some((reason, message)) = standing(cx, namespace, &exception, now) else { continue };
         if let Ok(rest) = Duration::try_from(exception.request.expires.duration_since(now)) {
-            // A little later, so that it is surely over.
+            // A second later, so that it has certainly expired.
             later.at((!rest.is_zero()).then(|| rest + Duration::from_secs(1)));
         }
         let need = match cx.store.exceptions.is_needed(&exception) {
@@ -83,7 +83,7 @@ async fn report_all(cx: &Context, namespace: &str) -> Requeue {
                 // The status of the profile counts it.
                 cx.queue.trigger([ProfileName::new(profile)]);
             }
-            // It was deleted, or made anew, and the watch shows that.
+            // It was deleted or recreated, and the watch shows that.
             Err(error) if error.is_not_found() || error.is_conflict() => {}
             Err(error) => {
                 tracing::warn!(namespace, exception = exception.name, %error, "could not write the status of an exception");
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn times_of_transitions_stay_and_what_the_scan_said_holds_until_it_looks_again() {
+    fn transition_times_and_scan_results_are_kept_until_they_change() {
         let mut of = exception(ApprovalState::Current);
         let next =
             |of: &ObservedException, reason, need, second| conditions(of, reason, "why".to_owned(), need, at(second));
@@ -280,11 +280,11 @@ mod tests {
         let used = report(ExceptionReason::InForce, Need::Known(true), 5);
         assert_eq!((texts(&used)[3].as_str(), used[3].last_transition_time.0), ("InUse True ExemptsObjects", at(5)));
         assert_eq!(report(ExceptionReason::InForce, Need::NobodyLooks, 6).len(), 3);
-        // What is not in force is neither in use nor unused.
+        // An exception that is not in effect is neither in use nor unused.
         report(ExceptionReason::InForce, Need::Known(true), 7);
         let over = report(ExceptionReason::Expired, Need::Known(true), 8);
         assert_eq!(texts(&over), ["Approved True Approved", "Ready False Expired", "Stalled True Expired"]);
-        // What was said of another generation says nothing of this one.
+        // Conditions of another generation do not count for this one.
         report(ExceptionReason::InForce, Need::Known(true), 9);
         of.generation = 3;
         assert_eq!(next(&of, ExceptionReason::InForce, Need::Unknown, 10).len(), 3);

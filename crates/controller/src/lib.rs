@@ -17,13 +17,14 @@
 //! There are five lanes, and none waits for another: each has a separate queue, and processes all due profiles
 //! concurrently (the lane of exceptions processes namespaces). Their shared data of a profile is in `context::state`,
 //! behind locks that are never held while awaiting. Therefore repairs wait for no other work. Beside the lanes, `probe`
-//! asks each API server what it enforces, `scan` evaluates existing objects, `mutation` maintains the engine that mutates
-//! pods (a policy of the API server, otherwise the webhook), and `registration` maintains the entries of the webhook.
+//! asks each API server what it enforces, `scan` evaluates existing objects, `mutation` maintains the engine that
+//! mutates pods (a policy of the API server, otherwise the webhook), and `registration` maintains the entries of the
+//! webhook.
 //!
 //! `generations::target` decides which generation of a profile must be in effect.
 //!
-//! The controller's copy of the cluster is in one place, `watch::store`, which watches keep up to date. After a restart, the
-//! controller reads all objects and writes none that is already correct.
+//! The controller's copy of the cluster is in one place, `watch::store`, which watches keep up to date. After a
+//! restart, the controller reads all objects and writes none that is already correct.
 //!
 //! One of several replicas is the leader ([`leader`]); the others keep their copy up to date, and start no work.
 //!

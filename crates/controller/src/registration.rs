@@ -314,7 +314,7 @@ mod tests {
         let written = entries(&all, &profiles, Some(&now), &[]);
         assert_eq!(names_of(&written), ["one.mutate.toolsecurity.dev"]);
         assert_eq!(written[0].client_config.ca_bundle.as_ref().unwrap().0, b"PEM");
-        // What an older webhook has registered stays until this one publishes something.
+        // The entries of an older webhook remain until this one publishes its address.
         let before = |accepted: &Arc<AcceptedProfile>| {
             accepted.compiled.mutation.as_ref().unwrap().webhook(&published(Some("OLD")))
         };

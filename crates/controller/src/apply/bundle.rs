@@ -1,8 +1,8 @@
 //! Stage apply: writes policies and bindings.
 //!
-//! The order of a change is: parameters ([`crate::params::lane`]), policy, binding. Parameters that only the previous policy
-//! reads are removed after the API server certainly uses the new policy. Policies and bindings are changed in place:
-//! the API server can lose track of parameters if the last binding of a kind is deleted and recreated.
+//! The order of a change is: parameters ([`crate::params::lane`]), policy, binding. Parameters that only the previous
+//! policy reads are removed after the API server certainly uses the new policy. Policies and bindings are changed in
+//! place: the API server can lose track of parameters if the last binding of a kind is deleted and recreated.
 
 use std::{sync::Arc, time::Duration};
 
@@ -47,7 +47,7 @@ pub fn keep(cx: &Context, profile: &str, state: &State) -> RetainedParams {
     let in_cluster = policies
         .fold(RetainedParams::Nothing, |keep, policy| keep.and(&RetainedParams::of_annotation(parameters(&policy))));
     let in_force = state.in_force();
-    // Somebody may have deleted the policy. The controller restores it, and it reads them.
+    // Another client may have deleted the policy. The controller restores it, and it reads these parameters.
     let kept = in_force.accepted.iter().flat_map(|accepted| accepted.compiled.bundle.pairs());
     let kept =
         kept.fold(in_cluster, |keep, (_, pair)| keep.and(&RetainedParams::of_annotation(parameters(&pair.policy))));
@@ -85,7 +85,8 @@ fn order(cx: &Context, profile: &str, accepted: &AcceptedProfile, shape: Shape) 
     let [main, checks] = Part::judging(shape);
     let bundle = &accepted.compiled.bundle;
     let observed = cx.store.pair(profile, main);
-    // In the stage Deny, the policy of the shape has judged all checks; if it leaves that stage, the other takes over first.
+    // In the stage Deny, the policy of the shape has evaluated all checks; if it leaves that stage, the other
+    // takes over first.
     let denies = bundle.part(checks).is_some_and(|pair| denies(&pair.binding));
     let relaxes = bundle.part(main).is_none_or(|desired| relaxed_bindings(&observed, desired).next().is_some());
     if denies && relaxes { [checks, main] } else { [main, checks] }
@@ -99,8 +100,8 @@ fn takes_over(cx: &Context, profile: &str, accepted: &AcceptedProfile, first: Pa
     shall_deny && denied && !is_part(&cx.store, profile, accepted, second)
 }
 
-/// Waits until each API server denies by the policy for a part. It reads policies and bindings apart, about once a second: it
-/// could miss the policy that takes over while it no longer has the other one.
+/// Waits until each API server denies by the policy for a part. It reads policies and bindings apart, about once a
+/// second: it could miss the policy that takes over while it no longer has the other one.
 async fn until_it_denies(cx: &Context, accepted: &AcceptedProfile, part: Part) -> Result<(), ApiError> {
     let begin = Instant::now();
     loop {
@@ -138,7 +139,8 @@ async fn write_pair(
     // server learns from the policy which kind they are.
     let observed = cx.store.pair(profile, part);
     write_policy(cx, accepted, state, &desired.policy, observed.policy.as_deref()).await?;
-    // What other bindings leave to it comes before them: better to judge a request twice for a moment than not at all.
+    // A binding is written before the bindings that exclude its requests: for a moment a request may be evaluated
+    // twice, but it is always evaluated.
     let Pair { policy: _, binding, updates, staged } = desired;
     for binding in staged.iter().chain(updates).chain([binding]) {
         write_binding(cx, accepted, state, binding, found(&observed, binding)).await?;
@@ -146,8 +148,8 @@ async fn write_pair(
     delete_surplus(cx, profile, part, desired).await
 }
 
-/// If the profile leaves the stage Deny: its new policy, which may be stricter, must not deny first. Namespaces that are
-/// in that stage by their label stay in it.
+/// If the profile leaves the stage Deny: its new policy, which may be stricter, must not deny first. Namespaces that
+/// are in that stage by their label stay in it.
 async fn relax(
     cx: &Context,
     profile: &str,

@@ -26,7 +26,8 @@ pub const MAX_RETRY_DELAY: Duration = Duration::from_secs(15);
 /// - The API server rejects an object: the transition is taken back, and the previous generation completely restored.
 /// - Any other failure: the lane of repairs writes the remaining objects of the new generation.
 ///
-/// If the process stops before its end, the third way applies: a dropped transition leaves the new generation to repairs.
+/// If the process stops before its end, the third way applies: a dropped transition leaves the new generation to
+/// repairs.
 #[must_use = "a transition must be finished"]
 struct Transition<'a> {
     cx: &'a Context,

@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn objects_of_a_list_get_what_they_lack() {
+    fn objects_of_a_list_get_kind_and_api_version() {
         let list = json!({
             "kind": "PodList", "metadata": {"resourceVersion": "7", "continue": "token"},
             "items": [{"metadata": {"name": "a", "managedFields": [{"manager": "x"}]}, "spec": {}}],

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use crate::{
     api_request::PARAMS_RETENTION,
-    evaluation::Judge,
+    evaluation::Evaluator,
     generations::accepted::AcceptedProfile,
     param_plan::{profile_params::ProfileParams, retained::RetainedParams},
     waves::RolloutState,
@@ -53,7 +53,7 @@ pub struct State {
     in_force: Mutex<InForce>,
     params: Mutex<ProfileParams>,
     rollout: Mutex<RolloutState>,
-    judge: Mutex<Option<(Arc<AcceptedProfile>, Arc<Judge>)>>,
+    evaluator: Mutex<Option<(Arc<AcceptedProfile>, Arc<Evaluator>)>>,
     scan: Mutex<Option<ScanStatus>>,
 }
 
@@ -73,15 +73,15 @@ impl State {
     /// # Errors
     ///
     /// An error in a policy, which the check of the profile should have found.
-    pub fn judge(&self, accepted: &Arc<AcceptedProfile>) -> Result<Arc<Judge>, String> {
-        // Compiling takes a while: whoever needs the same waits for it.
-        let mut known = self.judge.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, judge)) = known.as_ref().filter(|(of, _)| Arc::ptr_eq(of, accepted)) {
-            return Ok(Arc::clone(judge));
+    pub fn evaluator(&self, accepted: &Arc<AcceptedProfile>) -> Result<Arc<Evaluator>, String> {
+        // Compiling takes a while: other callers wait for the result.
+        let mut known = self.evaluator.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, evaluator)) = known.as_ref().filter(|(of, _)| Arc::ptr_eq(of, accepted)) {
+            return Ok(Arc::clone(evaluator));
         }
-        let judge = Arc::new(Judge::new(accepted)?);
-        *known = Some((Arc::clone(accepted), Arc::clone(&judge)));
-        Ok(judge)
+        let evaluator = Arc::new(Evaluator::new(accepted)?);
+        *known = Some((Arc::clone(accepted), Arc::clone(&evaluator)));
+        Ok(evaluator)
     }
 
     /// Results of the background scan; `None` before its first run.

@@ -97,7 +97,7 @@ where
         let unreadable = |error| ApiError::Unreachable(kube::Error::SerdeError(error));
         let patch = change(desired, found).map_err(unreadable)?;
         match call(api.patch(name, &params, &Patch::Merge(patch))).await {
-            // Somebody has deleted it.
+            // Another client has deleted it.
             Err(error) if error.is_not_found() => {}
             written => return Ok((written?, Verb::Patch)),
         }

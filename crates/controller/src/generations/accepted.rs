@@ -36,7 +36,7 @@ impl AcceptedProfile {
     /// How long until the next exception ends.
     pub fn exception_ends_in(&self, now: Timestamp) -> Option<Duration> {
         let end = self.compiled.exceptions.next_end(now)?;
-        // A little later, so that the exception is surely over.
+        // A second later, so that the exception has certainly ended.
         Some(Duration::try_from(end.duration_since(now)).unwrap_or_default() + Duration::from_secs(1))
     }
 }

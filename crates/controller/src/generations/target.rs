@@ -1,5 +1,5 @@
-//! The generations of a profile, and the decision which of them must be in effect. Pure: other modules of this room compile
-//! and load generations, [`crate::apply`] asks the API server about them and writes them.
+//! The generations of a profile, and the decision which of them must be in effect. Pure: other modules of this room
+//! compile and load generations, [`crate::apply`] asks the API server about them and writes them.
 //!
 //! ```text
 //! proposed --compile, check--> candidate --dry run--> target --written--> in force --probed--> proven
@@ -94,15 +94,15 @@ impl Generations {
         self.in_force.as_ref().or(self.last_good.as_ref())
     }
 
-    /// The generation to restore after a restart, before the proposed generation is checked: the last good one, if it is
-    /// another generation and nothing is in effect yet.
+    /// The generation to restore after a restart, before the proposed generation is checked: the last good one, if it
+    /// is another generation and nothing is in effect yet.
     pub fn to_restore(&self, proposed: Option<i64>) -> Option<&Arc<AcceptedProfile>> {
         let last_good = self.last_good.as_ref().filter(|_| self.in_force.is_none())?;
         (last_good.generation() != proposed.unwrap_or_default()).then_some(last_good)
     }
 
-    /// Proposes the generation in the cluster, with the verdict of the compiler and the offline check. `reported` is the
-    /// refutation by an earlier process, if the status has one: a restart must not try that generation again.
+    /// Proposes the generation in the cluster, with the verdict of the compiler and the offline check. `reported` is
+    /// the refutation by an earlier process, if the status has one: a restart must not try that generation again.
     pub fn propose(&mut self, generation: Option<i64>, compiled: Verdict, reported: Option<RefutedGeneration>) {
         self.proposed = Some(Proposed { generation, compiled });
         if self.refuted.is_none() && self.proven.is_none() && self.earlier_last_good().is_some() {

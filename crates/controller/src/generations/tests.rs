@@ -66,8 +66,8 @@ enum Expected {
     Nothing,
 }
 
-/// One row: inputs, where `None` stands for every value, the target, the reason of the verdict if it is negative,
-/// and the reason for the row.
+/// One row: the inputs, the target, the reason of a negative verdict, and the reason for the row. For the input
+/// `in_force`, `None` means both values.
 struct Row {
     compiles: bool,
     refuted: bool,

@@ -138,3 +138,15 @@ impl<K: LaneKey> Lane<K> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_of_lanes_name_profiles_and_namespaces_by_their_kind() {
+        let (profile, namespace) = (ProfileName::new("tools").span("a"), NamespaceName::new("tools").span("a"));
+        assert!(profile.has_field("profile") && !profile.has_field("namespace"));
+        assert!(namespace.has_field("namespace") && !namespace.has_field("profile"));
+    }
+}

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_changes_nothing_passes_the_fence_always() {
+    fn only_reads_and_dry_runs_always_pass_the_fence() {
         for (method, uri, expected) in [
             (Method::GET, "/api/v1/namespaces?watch=true", false),
             (Method::POST, "/api/v1/namespaces/a/pods?fieldManager=x&dryRun=All", false),
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn leadership_ends_by_itself() {
+    async fn leadership_expires() {
         let leadership = Leadership::new(true);
         assert!(!leadership.leads() && !leadership.lapsed());
         leadership.holds_until(Instant::now() + Duration::from_secs(5));

@@ -1,4 +1,5 @@
-//! Leader election by a Lease: decides the next step from the last read. Pure; [`crate::leader::election`] sends the requests.
+//! Leader election by a Lease: decides the next step from the last read. Pure; [`crate::leader::election`] sends the
+//! requests.
 //!
 //! The protocol is that of client-go (`k8s.io/client-go/tools/leaderelection`). Clocks of different machines are never
 //! compared: a replica takes over after it has seen the same record for the validity period in that record.
@@ -128,7 +129,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_lease_that_nobody_holds_is_taken_at_once() {
+    async fn free_lease_is_taken_immediately() {
         let first = written(Observed::default().next(&lease(None), "a", &TIMING, Instant::now(), clock()));
         assert_eq!((first.holder_identity.as_deref(), first.lease_transitions), (Some("a"), Some(1)));
         assert_eq!(first.lease_duration_seconds, Some(8));
@@ -139,7 +140,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_silent_leader_is_followed_after_the_time_that_its_record_says() {
+    async fn silent_leader_is_replaced_after_its_lease_duration() {
         let held = written(Observed::default().next(&lease(None), "a", &TIMING, Instant::now(), clock()));
         let mut observed = Observed::default();
         let wait = Action::Wait("a".to_owned());
@@ -173,7 +174,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_leader_renews_and_releases_only_what_it_holds() {
+    async fn leader_renews_and_releases_only_its_lease() {
         let held = written(Observed::default().next(&lease(None), "a", &TIMING, Instant::now(), clock()));
         let renewed =
             written(Observed::default().next(&lease(Some(held.clone())), "a", &TIMING, Instant::now(), Timestamp::MAX));

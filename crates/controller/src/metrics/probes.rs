@@ -62,20 +62,20 @@ pub enum MutationResult {
     /// The webhook does, for at least one API server.
     Webhook,
     /// For some API server no engine does.
-    Nobody,
+    NoEngine,
     /// The probe gave no answer.
     Failed,
 }
 
 impl MutationResult {
-    const ALL: [Self; 4] = [Self::Native, Self::Webhook, Self::Nobody, Self::Failed];
+    const ALL: [Self; 4] = [Self::Native, Self::Webhook, Self::NoEngine, Self::Failed];
 
     /// As a label.
     pub fn label(self) -> &'static str {
         match self {
             Self::Native => "native",
             Self::Webhook => "webhook",
-            Self::Nobody => "nobody",
+            Self::NoEngine => "nobody",
             Self::Failed => "failed",
         }
     }

@@ -103,7 +103,7 @@ pub async fn mutate(
     let generation = accepted.generation();
     let mut state = match remembered.take() {
         Some(state) if state.generation == generation => state,
-        // What was observed before, perhaps by an earlier process, holds until the next observation.
+        // The previous observation, perhaps by an earlier process, counts until the next one.
         before => MutationState::new(generation, before.map_or_else(|| reported(cx, accepted), |before| before.status)),
     };
     let due = if state.is_outdated(cx, accepted) { state.due.min(state.at + MIN_CHECK_INTERVAL) } else { state.due };
@@ -184,12 +184,13 @@ async fn observe(cx: &Context, accepted: &Arc<AcceptedProfile>, state: &mut Muta
 /// The status for an answer. `wanted` is whether the API server is to mutate pods, `served` whether it serves the kind.
 fn summarize(known: &MutationAnswer, wanted: bool, served: bool) -> (MutationStatus, PodMutation) {
     let unserved = if wanted && !served { "; the API server does not serve MutatingAdmissionPolicy" } else { "" };
-    let (nobody, failed) = (known.unmutated(), known.failed());
+    let (unmutated, failed) = (known.unmutated(), known.failed());
     let (engine, mut message) = match known.everywhere() {
         None => (EngineInForce::None, "could not be observed".to_owned()),
-        Some(_) if !nobody.is_empty() => {
-            (EngineInForce::None, format!("no engine was observed mutating pods at {}{unserved}", nobody.join(" and ")))
-        }
+        Some(_) if !unmutated.is_empty() => (
+            EngineInForce::None,
+            format!("no engine was observed mutating pods at {}{unserved}", unmutated.join(" and ")),
+        ),
         Some(ObservedMutators { webhook: true, native }) if !wanted || !native => {
             let idle =
                 if wanted && served { ", but the API server was not, although it has the policy" } else { unserved };
@@ -206,7 +207,7 @@ fn summarize(known: &MutationAnswer, wanted: bool, served: bool) -> (MutationSta
     if !failed.is_empty() {
         message = format!("{message}; {}", failed.join("; "));
     }
-    let state = match (nobody.is_empty(), failed.is_empty()) {
+    let state = match (unmutated.is_empty(), failed.is_empty()) {
         (false, _) => PodMutation::Missing(message.clone()),
         (true, false) => PodMutation::Unknown(format!("mutation engine: {message}")),
         (true, true) => PodMutation::AsDeclared,
@@ -341,7 +342,7 @@ mod tests {
     const NATIVE: ObservedMutators = ObservedMutators { native: true, webhook: false };
     const WEBHOOK: ObservedMutators = ObservedMutators { native: false, webhook: true };
     const BOTH: ObservedMutators = ObservedMutators { native: true, webhook: true };
-    const NOBODY: ObservedMutators = ObservedMutators { native: false, webhook: false };
+    const NEITHER: ObservedMutators = ObservedMutators { native: false, webhook: false };
 
     fn summarize_of(
         servers: &[Result<ObservedMutators, &str>],
@@ -371,7 +372,7 @@ mod tests {
         ] {
             assert_eq!(summarize_of(&servers, wanted, true), (engine, PodMutation::AsDeclared), "{servers:?} {wanted}");
         }
-        let (engine, state) = summarize_of(&[Ok(NATIVE), Ok(NOBODY)], true, true);
+        let (engine, state) = summarize_of(&[Ok(NATIVE), Ok(NEITHER)], true, true);
         assert!(
             matches!(&state, PodMutation::Missing(text) if text.contains("https://b") && !text.contains("https://a"))
         );
@@ -388,8 +389,8 @@ mod tests {
         let of = |mutated| enforced(passed(), Some(&state(mutated)));
         assert_eq!(of(PodMutation::Pending), None);
         assert_eq!(of(PodMutation::AsDeclared), Some(passed()));
-        let nobody = of(PodMutation::Missing("no engine at https://a".into())).unwrap();
-        assert_eq!((nobody.status, nobody.reason), (ConditionStatus::False, Reason::NotMutated));
+        let missing = of(PodMutation::Missing("no engine at https://a".into())).unwrap();
+        assert_eq!((missing.status, missing.reason), (ConditionStatus::False, Reason::NotMutated));
         assert_eq!(of(PodMutation::Unknown("x".into())).unwrap().status, ConditionStatus::Unknown);
         // An admitted violation comes first.
         let admitted = Condition::new(ConditionType::Enforced, ConditionStatus::False, Reason::ViolationAdmitted, "x");

@@ -153,7 +153,7 @@ mod tests {
         Plan::new(Rules { profile, compiled, keep, now }, tenants)
     }
 
-    /// What is in the cluster after all that was planned is done.
+    /// The cluster after all planned writes.
     fn done(mut tenants: Tenants, plan: &Plan) -> Tenants {
         for (namespace, write) in plan.writes() {
             let observed = ObservedParams { spec: Some(write.params.clone()), held: false };
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_that_somebody_else_holds_are_rewritten() {
+    fn parameters_with_a_foreign_finalizer_are_rewritten() {
         let (profile, compiled) = profile();
         let one = || tenants(&[("a", Some("50000"))]);
         let mut all = done(one(), &plan(&profile, &compiled, &one(), &RetainedParams::Nothing, now()));
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_of_a_namespace_that_is_gone_are_removed() {
+    fn parameters_of_a_deleted_namespace_are_removed() {
         let (profile, compiled) = profile();
         let both = tenants(&[("a", Some("1")), ("b", Some("2"))]);
         let mut all = done(

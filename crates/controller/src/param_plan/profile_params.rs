@@ -147,7 +147,7 @@ impl ProfileParams {
         let job = match &namespace_plan.action {
             ParamsAction::Nothing(_) => return None,
             ParamsAction::Write(write) => Job::Write { write: Arc::clone(write), drifted },
-            // Only when the API server has surely read both the policy and the namespace's labels: until then it may
+            // Only when the API server has certainly read both the policy and the namespace's labels: until then it may
             // still validate the namespace's pods by the profile.
             ParamsAction::Remove => {
                 let due = self.removable.get(namespace).map_or(now, |since| *since) + PARAMS_RETENTION;

@@ -49,7 +49,7 @@ async fn run(cx: &Arc<Context>, StartedJob { profile, namespace, job }: StartedJ
 }
 
 async fn perform(cx: &Context, profile: &str, namespace: &str, job: Job) {
-    // The profile may be gone by now. Then nobody needs the result.
+    // If the profile was deleted, the result is not needed.
     let state = cx.states.get(profile).unwrap_or_default();
     let (result, deleting) = match &job {
         Job::Write { write, .. } => (write_one(cx, profile, namespace, write).await, false),
@@ -103,8 +103,8 @@ async fn delete_one(cx: &Context, profile: &str, namespace: &str) -> Result<(), 
     Ok(())
 }
 
-/// Removes finalizers and owners that other clients have given to parameters: before the policy that denies that was there,
-/// or while it was not. With an owner, the garbage collector deletes them whenever the tenant deletes that.
+/// Removes finalizers and owners that other clients have given to parameters: before the policy that denies that was
+/// there, or while it was not. With an owner, the garbage collector deletes them whenever the tenant deletes that.
 async fn free(cx: &Context, api: &Api<ToolSecurityParams>, profile: &str, namespace: &str) -> Result<(), ApiError> {
     let (_, observed) = cx.store.tenant(profile, namespace);
     if observed.is_some_and(|observed| observed.held) { strip(api, profile).await } else { Ok(()) }

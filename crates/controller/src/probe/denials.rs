@@ -1,5 +1,5 @@
-//! Probes of single policies: whether API servers deny a violating object by them. Stages that change or delete policies
-//! wait for these answers.
+//! Probes of single policies: whether API servers deny a violating object by them. Stages that change or delete
+//! policies wait for these answers.
 
 use futures::future::join_all;
 use palisade_api::names::{self, Part, Shape};

@@ -27,7 +27,7 @@ pub enum Action {
 
 /// The policy for one shape, and the probe for it.
 #[derive(Clone, Debug)]
-struct Judged {
+struct ProbedPolicy {
     policy: String,
     action: Action,
     part: Part,
@@ -35,7 +35,7 @@ struct Judged {
 }
 
 /// The actions of an API server on violations, for a message. `checks` are those with a separate stage.
-fn enforced(all: &[Judged], checks: &str) -> String {
+fn enforced(all: &[ProbedPolicy], checks: &str) -> String {
     let of = |action| {
         let shapes = all.iter().filter(|one| one.action == action).filter_map(|one| match one.part {
             Part::Judge(Shape::Pods) => Some("pods"),
@@ -60,7 +60,7 @@ pub struct EnforcementProbe {
     site: Arc<ProbeNamespace>,
     metrics: Arc<Metrics>,
     accepted: Arc<AcceptedProfile>,
-    shapes: Vec<Judged>,
+    shapes: Vec<ProbedPolicy>,
     unseen: Option<&'static str>,
 }
 
@@ -71,7 +71,7 @@ impl EnforcementProbe {
         Self { site, metrics, accepted, shapes, unseen }
     }
 
-    fn shapes(accepted: &AcceptedProfile) -> (Vec<Judged>, Option<&'static str>) {
+    fn shapes(accepted: &AcceptedProfile) -> (Vec<ProbedPolicy>, Option<&'static str>) {
         let (compiled, mut shapes, mut unseen) = (&accepted.compiled, Vec::new(), None);
         for part in Part::ALL {
             let Some(binding) = compiled.probed_binding(part) else { continue };
@@ -80,7 +80,7 @@ impl EnforcementProbe {
             let Some(objects) = compiled.probes.question(part) else { continue };
             match action(binding) {
                 Some(action) => {
-                    shapes.push(Judged { policy: names::policy(&compiled.profile, part), action, part, objects });
+                    shapes.push(ProbedPolicy { policy: names::policy(&compiled.profile, part), action, part, objects });
                 }
                 // The condition has what is audited, or else checks with a stage of their own.
                 None if part != Part::Judge(Shape::Workloads) => {}
@@ -105,11 +105,11 @@ impl EnforcementProbe {
     /// Violations first: a server that denies them has read the labels.
     async fn attempt(&self, server: &Server) -> Outcome {
         for violating in [true, false] {
-            let asked = join_all(self.shapes.iter().map(|judged| async move {
-                let Objects { path, violating: wrong, compliant: right, .. } = &judged.objects;
+            let asked = join_all(self.shapes.iter().map(|probed| async move {
+                let Objects { path, violating: wrong, compliant: right, .. } = &probed.objects;
                 match self.site.ask(server, path, if violating { wrong } else { right }).await {
-                    Ok(reply) if violating => violates(judged, reply.of_policy(&judged.policy)),
-                    Ok(reply) => complies(judged, reply.of_policy(&judged.policy)),
+                    Ok(reply) if violating => violates(probed, reply.of_policy(&probed.policy)),
+                    Ok(reply) => complies(probed, reply.of_policy(&probed.policy)),
                     Err(why) => Outcome::Failed(why),
                 }
             }));
@@ -124,9 +124,9 @@ impl EnforcementProbe {
 }
 
 /// The result of the answer about the violating object.
-fn violates(judged: &Judged, answer: PolicyAnswer) -> Outcome {
-    let Objects { kind, check, .. } = judged.objects;
-    match (answer, judged.action) {
+fn violates(probed: &ProbedPolicy, answer: PolicyAnswer) -> Outcome {
+    let Objects { kind, check, .. } = probed.objects;
+    match (answer, probed.action) {
         // A policy that denies because it lacks something also denies complying objects, which is checked below.
         (PolicyAnswer::Denied(_) | PolicyAnswer::Broken(_), Action::Deny)
         | (PolicyAnswer::Admitted { warned: true }, Action::Warn) => Outcome::Passed,
@@ -139,8 +139,8 @@ fn violates(judged: &Judged, answer: PolicyAnswer) -> Outcome {
 }
 
 /// The result of the answer about the complying object.
-fn complies(judged: &Judged, answer: PolicyAnswer) -> Outcome {
-    let kind = judged.objects.kind;
+fn complies(probed: &ProbedPolicy, answer: PolicyAnswer) -> Outcome {
+    let kind = probed.objects.kind;
     match answer {
         PolicyAnswer::Admitted { warned: false } => Outcome::Passed,
         PolicyAnswer::Admitted { warned: true } => {
@@ -167,7 +167,7 @@ pub fn action(binding: &ValidatingAdmissionPolicyBinding) -> Option<Action> {
 
 /// Detects that an API server has the labels of a profile on the probe namespace: the policy of the profile evaluates
 /// an object there.
-pub struct LabelPropagation(Judged);
+pub struct LabelPropagation(ProbedPolicy);
 
 impl LabelPropagation {
     /// Of this profile; `None` if it only audits, which no answer shows.
@@ -181,8 +181,8 @@ impl LabelPropagation {
     ///
     /// The reason why there is no answer.
     pub async fn is_shown(&self, site: &ProbeNamespace, server: &Server) -> Result<bool, String> {
-        let Self(judged) = self;
-        match site.ask(server, &judged.objects.path, &judged.objects.violating).await?.of_policy(&judged.policy) {
+        let Self(probed) = self;
+        match site.ask(server, &probed.objects.path, &probed.objects.violating).await?.of_policy(&probed.policy) {
             PolicyAnswer::Admitted { warned } => Ok(warned),
             PolicyAnswer::Denied(_) | PolicyAnswer::Broken(_) => Ok(true),
             PolicyAnswer::Other(message) => Err(message),
@@ -274,7 +274,7 @@ mod tests {
                 "{pods} {workloads} {stages}"
             );
         }
-        let of = |part, action| Judged {
+        let of = |part, action| ProbedPolicy {
             policy: String::new(),
             action,
             part,

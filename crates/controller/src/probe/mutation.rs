@@ -57,10 +57,10 @@ impl MutationAnswer {
 
     /// The API servers where no engine was observed.
     pub fn unmutated(&self) -> Vec<&str> {
-        let nobody = |seen: &Result<ObservedMutators, String>| {
+        let is_unmutated = |seen: &Result<ObservedMutators, String>| {
             seen.as_ref().is_ok_and(|seen| *seen == ObservedMutators::default())
         };
-        self.servers.iter().filter(|(_, seen)| nobody(seen)).map(|(address, _)| address.as_str()).collect()
+        self.servers.iter().filter(|(_, seen)| is_unmutated(seen)).map(|(address, _)| address.as_str()).collect()
     }
 
     /// The API servers that gave no answer, and why.
@@ -183,7 +183,7 @@ impl Question for MutationProbe {
 
     fn concluded(&self, answer: &MutationAnswer) {
         let result = match answer.everywhere() {
-            Some(_) if !answer.unmutated().is_empty() => MutationResult::Nobody,
+            Some(_) if !answer.unmutated().is_empty() => MutationResult::NoEngine,
             Some(ObservedMutators { native: true, .. }) => MutationResult::Native,
             // All of them mutate pods, by one engine or the other.
             Some(_) => MutationResult::Webhook,

@@ -220,7 +220,7 @@ fn both(name: &str) -> Arc<AcceptedProfile> {
 const LIMIT: Duration = Duration::from_secs(30);
 
 #[tokio::test(start_paused = true)]
-async fn a_profile_is_in_force_only_if_workloads_are_judged_too() {
+async fn enforced_requires_the_policy_for_workloads() {
     let (setup, accepted) = (Setup::new(1), both("a"));
     setup.servers[0].judge("a.1", &["pods"]);
     let (first, _) = setup.answer(&accepted).await;
@@ -239,7 +239,7 @@ async fn warnings_about_workloads_are_observed() {
     setup.servers[0].judge("a.1", &["pods"]);
     let (silent, _) = setup.answer(&accepted).await;
     assert!(matches!(silent.worst(), Outcome::ViolationAdmitted("pod template", _)), "{silent:?}");
-    // What warns about everything is not right either.
+    // A server that warns about every object does not enforce the profile.
     let warning = "299 - \"Validation failed for ValidatingAdmissionPolicy 'palisade-a-workloads' with binding\"";
     setup.servers[0].set(|state| state.warning = Some(warning.to_owned()));
     setup.until(&accepted, Reason::CompliantPodDenied, LIMIT).await;
@@ -259,7 +259,7 @@ async fn probe_result_is_dropped_when_a_policy_is_replaced() {
     let (setup, accepted) = (Setup::new(1), pods_only("a"));
     setup.servers[0].judge("a.1", &["pods"]);
     setup.until(&accepted, Reason::ProbesPassed, LIMIT).await;
-    // Another policy of the same name and generation, as when somebody has deleted the former one.
+    // Another policy of the same name and generation, as after a deletion of the former one.
     let policy: ValidatingAdmissionPolicy = serde_json::from_value(json!({
         "metadata": {"name": "palisade-a-pods", "uid": "other", "generation": 1, "resourceVersion": "7"},
     }))
@@ -428,7 +428,7 @@ async fn mutation_probe_detects_the_engine_and_silent_servers() {
             None => sleep(Duration::from_millis(5)).await,
         }
     };
-    // What another profile does to its pods, while an API server has yet to read the labels of this one, is not its answer.
+    // Until an API server has read the labels of this profile, it may evaluate pods by another profile.
     let unread = ask(None).await;
     assert_eq!((unread.everywhere(), unread.failed().len()), (None, 1), "{unread:?}");
     setup.servers[0].judge("a.1", &["pods"]);
@@ -437,9 +437,9 @@ async fn mutation_probe_detects_the_engine_and_silent_servers() {
         assert!(start.elapsed() < LIMIT, "the labels were not noticed");
         sleep(Duration::from_millis(50)).await;
     }
-    let nobody = ask(None).await;
+    let unmutated = ask(None).await;
     assert_eq!(
-        (nobody.everywhere(), nobody.unmutated()),
+        (unmutated.everywhere(), unmutated.unmutated()),
         (Some(ObservedMutators::default()), vec!["https://server-0"])
     );
     setup.servers[0].set(|state| state.warning = Some("299 - \"mutated by ToolSecurityProfile a: x\"".to_owned()));
@@ -454,7 +454,8 @@ async fn mutation_probe_detects_the_engine_and_silent_servers() {
     assert_eq!((silent.everywhere(), silent.failed().len()), (None, 1));
 }
 
-/// A server shows that it has read the labels by a denial, which takes the label of the stage where a namespace has its own.
+/// A server shows that it has read the labels by a denial, which takes the label of the stage where a namespace has its
+/// own.
 #[tokio::test(start_paused = true)]
 async fn mutation_is_probed_at_the_stage_that_denies() {
     let setup = Setup::new(1);

@@ -24,8 +24,8 @@ pub async fn finish(cx: &Arc<Context>, profile: &str, state: &State) -> Result<R
     cx.prober.forget(profile);
     cx.registration.forget(profile);
     cx.metrics.forget(profile);
-    // If the finalizer was removed by force, the garbage collector deletes policies and bindings, but not the parameters.
-    // They are deleted last, as always.
+    // If the finalizer was removed by force, the garbage collector deletes policies and bindings, but not the
+    // parameters. They are deleted last, as always.
     if cx.jobs.is_busy(profile) || !cx.store.tenants(profile).params.is_empty() {
         if cx.store.pairs(profile).iter().any(|pair| pair.metadata().next().is_some()) {
             return Ok(Requeue::After(POLICY_PROPAGATION));

@@ -130,8 +130,8 @@ impl Reconcile<'_> {
         cx.registration.want(target, Wanted::of(target, engine(observed, progress)));
     }
 
-    /// The condition Enforced, from the answers of the probes; `None` if they are not known yet. Breaks off if the probes
-    /// refute the generation: then the reconciliation starts again.
+    /// The condition Enforced, from the answers of the probes; `None` if they are not known yet. Breaks off if the
+    /// probes refute the generation: then the reconciliation starts again.
     fn enforced(
         &self,
         progress: &mut Progress,

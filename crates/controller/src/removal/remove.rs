@@ -138,7 +138,7 @@ pub async fn step(
                             None => Removal::Released { at: now + PARAMS_RETENTION },
                         }
                     }
-                    // What the policies denied is not known, as after a restart, and so not what to ask about.
+                    // After a restart, the former policies are not known, so no probe is possible.
                     None if accepted.is_none() => Removal::Released { at: now + PARAMS_RETENTION },
                     Some(_) | None => Removal::Released { at: now + POLICY_PROPAGATION },
                 }

@@ -20,7 +20,7 @@ use super::{error::RolloutError, step::RolloutStep};
 use crate::{
     api_request::call,
     context::pages::{Page, list_page},
-    evaluation::{Findings, Judge},
+    evaluation::{Evaluator, Findings},
     message::few,
     waves::plan::Hold,
 };
@@ -33,16 +33,16 @@ const PAGE_SIZE: u32 = 250;
 impl RolloutStep<'_> {
     /// Evaluates some namespaces, promotes compliant ones and holds the others.
     pub async fn promote(&self, batch: &[(&Namespace, Stage)]) -> Result<(), RolloutError> {
-        let judge = self.judge().await?;
-        let verdicts = batch.iter().map(|(one, _)| self.verdict(Arc::clone(&judge), one).boxed());
+        let evaluator = self.evaluator().await?;
+        let verdicts = batch.iter().map(|(one, _)| self.verdict(Arc::clone(&evaluator), one).boxed());
         let verdicts = together(verdicts.collect()).await?;
-        let judged = || batch.iter().zip(&verdicts);
-        let held: Vec<_> = judged().filter_map(|((one, _), why)| Some((*one, why.as_ref()?))).collect();
+        let evaluated = || batch.iter().zip(&verdicts);
+        let held: Vec<_> = evaluated().filter_map(|((one, _), why)| Some((*one, why.as_ref()?))).collect();
         for (one, _) in &held {
-            self.state.rollout().judged.insert(one.name.clone(), Instant::now());
+            self.state.rollout().evaluated.insert(one.name.clone(), Instant::now());
         }
         let stop = self.rollout.on_violation == OnViolation::Stop && !held.is_empty();
-        let changes = judged().filter_map(|((one, stage), why)| match why {
+        let changes = evaluated().filter_map(|((one, stage), why)| match why {
             Some(why) => {
                 let hold = Hold::Violations { why: why.clone(), generation: Some(self.accepted.generation()) };
                 Some(self.change(one, None, Some(hold)).boxed())
@@ -59,15 +59,15 @@ impl RolloutStep<'_> {
         Ok(())
     }
 
-    async fn judge(&self) -> Result<Arc<Judge>, RolloutError> {
+    async fn evaluator(&self) -> Result<Arc<Evaluator>, RolloutError> {
         let (state, accepted) = (Arc::clone(self.state), Arc::clone(self.accepted));
-        let judge = tokio::task::spawn_blocking(move || state.judge(&accepted)).await?;
-        judge.map_err(RolloutError::Compile)
+        let evaluator = tokio::task::spawn_blocking(move || state.evaluator(&accepted)).await?;
+        evaluator.map_err(RolloutError::Compile)
     }
 
     /// The violations in a namespace, by current objects that belong to no other evaluated workload. Objects are
     /// evaluated a page at a time, and then dropped: those of one namespace can exceed the memory.
-    async fn verdict(&self, judge: Arc<Judge>, one: &Namespace) -> Result<Option<String>, RolloutError> {
+    async fn verdict(&self, evaluator: Arc<Evaluator>, one: &Namespace) -> Result<Option<String>, RolloutError> {
         let (name, namespace) = (&one.name, Arc::new(one.clone()));
         let exceptions = self.cx.store.exceptions.of(self.profile, name);
         let params = self
@@ -76,7 +76,7 @@ impl RolloutStep<'_> {
             .params(one, exceptions.iter().map(|one| &one.request), Timestamp::now())
             .map(Arc::new);
         let mut findings = Findings::default();
-        for of in judge.kinds() {
+        for of in evaluator.kinds() {
             let mut page = ListParams::default().limit(PAGE_SIZE);
             loop {
                 let listed = list_page(self.cx, Some(name), of, &page).await;
@@ -84,11 +84,12 @@ impl RolloutStep<'_> {
                     listed.map_err(|error| RolloutError::List { namespace: name.clone(), error })?;
                 objects.retain(|existing| is_current(existing.kind, &existing.object));
                 if !objects.is_empty() {
-                    let (judge, accepted) = (Arc::clone(&judge), Arc::clone(self.accepted));
+                    let (evaluator, accepted) = (Arc::clone(&evaluator), Arc::clone(self.accepted));
                     let (namespace, params) = (Arc::clone(&namespace), params.clone());
                     let _permit = self.cx.plans.acquire().await;
                     findings = tokio::task::spawn_blocking(move || {
-                        findings.judge(&judge.tenant(&accepted, &namespace, params.as_deref()).in_deny(), &objects);
+                        findings
+                            .evaluate(&evaluator.tenant(&accepted, &namespace, params.as_deref()).in_deny(), &objects);
                         drop((objects, room));
                         findings
                     })
@@ -125,7 +126,7 @@ impl RolloutStep<'_> {
         match call(api.patch_metadata(name, &parameters, &patch)).await {
             Ok(written) => {
                 let concerned = self.cx.store.wrote_namespace(written);
-                // If somebody else has changed it meanwhile, other profiles may be concerned, too.
+                // If another client has changed it since, other profiles may be affected, too.
                 self.cx.queues.params.trigger(concerned.clone());
                 self.cx.queues.rollouts.trigger(concerned);
             }

@@ -1,5 +1,5 @@
-//! One step of a rollout: counts the namespaces of the wave, and promotes some, waits for the soak time or begins the next
-//! wave.
+//! One step of a rollout: counts the namespaces of the wave, and promotes some, waits for the soak time or begins the
+//! next wave.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -117,19 +117,19 @@ impl RolloutStep<'_> {
         let mut memory = self.state.rollout();
         // Another generation may admit what an earlier one did not.
         if memory.generation != Some(self.accepted.generation()) {
-            memory.judged.clear();
+            memory.evaluated.clear();
         }
-        memory.judged.retain(|name, at| {
+        memory.evaluated.retain(|name, at| {
             plan.violating.contains_key(name.as_str()) && now.duration_since(*at) < REEVALUATION_INTERVAL
         });
-        let judged = |name: &str| memory.judged.contains_key(name);
+        let evaluated = |name: &str| memory.evaluated.contains_key(name);
         let mut due: BTreeMap<_, _> =
-            plan.violating.iter().filter(|(name, _)| !judged(name)).map(|(name, stage)| (*name, *stage)).collect();
+            plan.violating.iter().filter(|(name, _)| !evaluated(name)).map(|(name, stage)| (*name, *stage)).collect();
         if due.is_empty() && !plan.is_stopped(self.rollout) {
             due.clone_from(&plan.pending);
         }
         let oldest =
-            memory.judged.values().min().map(|at| REEVALUATION_INTERVAL.saturating_sub(now.duration_since(*at)));
+            memory.evaluated.values().min().map(|at| REEVALUATION_INTERVAL.saturating_sub(now.duration_since(*at)));
         (due, oldest.map_or(Requeue::Change, Requeue::After))
     }
 
@@ -174,8 +174,8 @@ impl RolloutStep<'_> {
         }
         status.wave = status.wave.saturating_add(1);
         (status.phase, status.soak_started) = (RolloutPhase::Promoting, None);
-        // Each wave judges those again that were held before.
-        self.state.rollout().judged.clear();
+        // Each wave evaluates held namespaces again.
+        self.state.rollout().evaluated.clear();
         self.announce(EventType::Normal, "WaveStarted", &format!("wave {} of {} started", status.wave, status.waves));
         Ok(Requeue::After(Duration::ZERO))
     }

@@ -160,7 +160,7 @@ impl Scan {
 
     async fn pass(&mut self, in_force: &[Arc<AcceptedProfile>]) -> Result<(), ScanError> {
         let snapshot = self.snapshot(in_force).await?;
-        let workloads = snapshot.subjects.iter().any(|subject| subject.judge.judges_workloads());
+        let workloads = snapshot.subjects.iter().any(|subject| subject.evaluator.evaluates_workloads());
         let mut pass = Pass::new(snapshot, std::mem::take(&mut self.memory));
         let mut owners = Owners::default();
         // Without a profile, reports of former ones are left to delete.
@@ -173,7 +173,7 @@ impl Scan {
         if !none {
             pass = self.list(pass, ("v1", "Pod", "pods"), true, &mut owners).await?;
         }
-        let (objects, judged) = (pass.objects, pass.judged);
+        let (objects, evaluated) = (pass.objects, pass.evaluated);
         let (snapshot, found, needed, memory) = pass.end();
         self.memory = memory;
         self.cx.store.exceptions.set_needed(needed);
@@ -196,7 +196,7 @@ impl Scan {
             self.publish(subject.name(), status);
         }
         let written = written.map_err(|error| ScanError::Write { error })?;
-        tracing::info!(objects, judged, violating = found.len(), written, "scanned");
+        tracing::info!(objects, judged = evaluated, violating = found.len(), written, "scanned");
         Ok(())
     }
 
@@ -217,10 +217,10 @@ impl Scan {
         for accepted in in_force {
             let profile = accepted.compiled.profile.clone();
             let (state, of) = (self.cx.states.of(&profile), Arc::clone(accepted));
-            let judge = tokio::task::spawn_blocking(move || state.judge(&of)).await?;
-            let judge = judge.map_err(|message| ScanError::Compile { profile: profile.clone(), message })?;
+            let evaluator = tokio::task::spawn_blocking(move || state.evaluator(&of)).await?;
+            let evaluator = evaluator.map_err(|message| ScanError::Compile { profile: profile.clone(), message })?;
             let requests = self.cx.store.exceptions.of_profile(&profile);
-            subjects.push(Subject { accepted: Arc::clone(accepted), judge, requests });
+            subjects.push(Subject { accepted: Arc::clone(accepted), evaluator, requests });
         }
         let namespaces = self.cx.store.namespaces();
         let namespaces = namespaces.into_iter().map(|one| (one.namespace.get().name, one)).collect();
@@ -232,7 +232,7 @@ impl Scan {
         &mut self,
         mut pass: Pass,
         (api_version, kind, resource): (&'static str, &'static str, &'static str),
-        judged: bool,
+        evaluated: bool,
         owners: &mut Owners,
     ) -> Result<Pass, ScanError> {
         let (mut page, mut restarts) = (ListParams::default().limit(PAGE_SIZE), 0);
@@ -257,11 +257,11 @@ impl Scan {
                     owners.learn(&existing.object);
                 }
             }
-            if judged {
+            if evaluated {
                 objects.retain(|Existing { object, .. }| is_current(kind, object));
                 let _permit = self.cx.plans.acquire().await;
                 pass = tokio::task::spawn_blocking(move || {
-                    pass.judge(kind, &objects);
+                    pass.evaluate(kind, &objects);
                     drop((objects, room));
                     pass
                 })

@@ -7,7 +7,7 @@ use palisade_api::{ToolSecurityParams, conditions::ExceptionReason};
 use palisade_compiler::Namespace;
 
 use crate::{
-    evaluation::Judge,
+    evaluation::Evaluator,
     generations::accepted::AcceptedProfile,
     watch::{exception_store::ObservedException, store::ObservedNamespace},
 };
@@ -18,7 +18,7 @@ pub struct Subject {
     /// The generation in effect.
     pub accepted: Arc<AcceptedProfile>,
     /// Its policies.
-    pub judge: Arc<Judge>,
+    pub evaluator: Arc<Evaluator>,
     /// Exception requests, by namespace.
     pub requests: BTreeMap<String, Vec<Arc<ObservedException>>>,
 }

@@ -50,8 +50,8 @@ pub fn not_accepted(type_: ConditionType) -> Condition {
     Condition::new(type_, ConditionStatus::False, Reason::NotAccepted, message)
 }
 
-/// The conditions of a profile that is being deleted; `error` is why that does not go on. They are written before the first
-/// binding is deleted: from then on nothing is enforced.
+/// The conditions of a profile that is being deleted; `error` is why that does not go on. They are written before the
+/// first binding is deleted: from then on nothing is enforced.
 pub fn deleting(error: Option<&str>) -> [Condition; 3] {
     let mut message = "the profile is being deleted, and is no longer enforced".to_owned();
     if let Some(error) = error {
@@ -136,7 +136,7 @@ pub fn with_stages(mut enforced: Condition, observed: &ObservedProfile, by_stage
     let own = profile.spec.enforcement.checks.values().next().copied().filter(|stage| *stage != Stage::Deny);
     let is_staged = matches!(enforced.reason, Reason::ProbesPassed | Reason::StageWarn | Reason::StageAudit);
     if let Some(stage) = own.filter(|_| is_staged) {
-        // What violates other checks, too, gets the answer of the strictest.
+        // An object that also violates other checks gets the answer of the strictest check.
         let only = if enforced.status == ConditionStatus::True { "only " } else { "" };
         let (ids, consequence) = (own_stage(&profile.spec.enforcement), stage.consequence());
         let _ = write!(enforced.message, "; an object that violates {only}{ids} {consequence}");
@@ -162,8 +162,8 @@ pub fn own_stage(enforcement: &Enforcement) -> String {
     format!("{} {}", if ids.len() == 1 { "check" } else { "checks" }, ids.join(", "))
 }
 
-/// The message of Enforced of a profile that is not in Deny, with the API servers that deny what violates its checks that are;
-/// `None` while no probe has shown any.
+/// The message of Enforced of a profile that is not in Deny, with the API servers that deny what violates its checks
+/// that are; `None` while no probe has shown any.
 pub fn with_checks(mut enforced: Condition, servers: Option<String>, accepted: &AcceptedProfile) -> Condition {
     let ids = own_stage(&accepted.compiled.enforcement);
     let _ = match servers {
@@ -246,7 +246,7 @@ mod tests {
 
     /// Each stage of the profile, and whether namespaces have stages of their own: the message of Enforced.
     #[test]
-    fn enforced_says_that_objects_are_denied_only_of_the_stage_deny() {
+    fn enforced_reports_denials_only_in_the_stage_deny() {
         let found = ScanStatus { workloads: 12, namespaces: 3, ..ScanStatus::default() };
         for (stage, stages, by_stage, status, message) in [
             (
@@ -298,7 +298,7 @@ mod tests {
 
     /// Checks with a stage of their own: what Enforced says of them at each stage of the profile.
     #[test]
-    fn enforced_says_what_becomes_of_checks_with_a_stage_of_their_own() {
+    fn enforced_reports_checks_with_a_separate_stage() {
         let with = |stage, own: Stage| {
             let mut observed = profile(stage, NamespaceStages::Uniform, None);
             let mut changed = observed.profile.as_deref().expect("a profile").clone();

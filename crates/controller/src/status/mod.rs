@@ -87,7 +87,7 @@ pub fn with_summary(pipeline: [Condition; 3]) -> [Condition; 6] {
     let ready = Condition::new(ConditionType::Ready, ready, *reason, message.clone());
     let [reconciling, stalled] =
         [(ConditionType::Reconciling, reconciling), (ConditionType::Stalled, stalled)].map(|(type_, status)| {
-            // What is false needs no message.
+            // A false condition needs no message.
             let message = if status == ConditionStatus::True { message.clone() } else { String::new() };
             Condition::new(type_, status, *reason, message)
         });
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_generation_is_written() {
+    fn status_of_a_new_generation_is_written() {
         let old = observations(ConditionStatus::True, Reason::Programmed);
         let (status, _) = next(None, &old, at(1)).unwrap();
         let new = Observations { generation: Some(4), ..old };
@@ -293,8 +293,8 @@ mod tests {
         assert!(transitions.is_empty());
     }
 
-    /// Each way a profile can be: Accepted, Programmed and Enforced, what follows for Ready, Reconciling and Stalled, the
-    /// condition that decides, and the status by kstatus.
+    /// Each way a profile can be: Accepted, Programmed and Enforced, what follows for Ready, Reconciling and Stalled,
+    /// the condition that decides, and the status by kstatus.
     #[allow(clippy::type_complexity, reason = "a table")]
     fn ways() -> Vec<([(ConditionStatus, Reason); 3], [ConditionStatus; 3], &'static str, &'static str)> {
         use ConditionStatus::{False, True, Unknown};

@@ -1,5 +1,5 @@
-//! Changes of the generation in effect: rejected generations, dry runs without a verdict, and policies that take over from
-//! others. The clock is the test's.
+//! Changes of the generation in effect: rejected generations, dry runs without a verdict, and policies that take over
+//! from others. The clock is the test's.
 
 use std::time::Duration;
 

@@ -47,7 +47,7 @@ async fn repair_is_not_delayed_by_hanging_requests() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_deleted_while_the_answer_to_its_write_is_under_way_is_restored() {
+async fn restores_object_deleted_during_write() {
     for kind in [BINDINGS, POLICIES] {
         let setup = setup(1);
         let is_late = move |asked: &RecordedRequest| asked.path == path(kind, "tools") && asked.is_write();

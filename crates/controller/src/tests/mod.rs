@@ -1,5 +1,5 @@
-//! Each stage of the controller against an API server in memory that answers wrongly, slowly or not at all. The scenarios
-//! in `tests/apiserver` use a real one.
+//! Each stage of the controller against an API server in memory that answers wrongly, slowly or not at all. The
+//! scenarios in `tests/apiserver` use a real one.
 
 mod exceptions;
 mod generations;

@@ -85,7 +85,7 @@ async fn parameters_of_an_unselected_namespace_are_deleted_after_a_delay() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn parameters_without_a_namespace_are_removed_unless_it_is_only_not_shown_yet() {
+async fn parameters_without_a_namespace_are_removed_unless_it_is_new() {
     let setup = setup(1);
     setup.run();
     setup.write("tools", 1, 100);

@@ -92,7 +92,7 @@ async fn nothing_is_compiled_for_a_profile_that_is_being_deleted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_profile_goes_while_somebody_holds_its_parameters() {
+async fn profile_is_removed_despite_finalizers_on_its_parameters() {
     let setup = in_force().await;
     let held = params_path("tools", "n1");
     let mut params = setup.mock.get(&held).expect("parameters");
@@ -107,7 +107,7 @@ async fn a_profile_goes_while_somebody_holds_its_parameters() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_could_hold_or_delete_parameters_is_removed() {
+async fn finalizers_and_owners_of_parameters_are_removed() {
     let setup = in_force().await;
     let at = params_path("tools", "n0");
     let mut params = setup.mock.get(&at).expect("parameters");

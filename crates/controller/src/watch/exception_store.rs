@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn an_approval_that_the_answer_to_a_write_has_is_a_change_when_the_watch_shows_it() {
+    fn approval_in_write_response_is_not_lost() {
         let approved = |version| {
             let mut exception = exception("x", "one", version);
             let status = json!({"approval": {"uid": "u", "generation": 1}, "observedGeneration": 1});
@@ -272,14 +272,14 @@ mod tests {
         // If the watch was faster, what it has shown stays.
         exceptions.wrote("a", &before, 4, Reported::default());
         assert_eq!(exceptions.in_namespace("a")[0].request.approval, ApprovalState::Current);
-        // What is gone does not come back.
+        // A deleted exception is not restored.
         exceptions.observe(Event::Delete(approved(5)));
         exceptions.wrote("a", &before, 4, reported);
         assert!(exceptions.in_namespace("a").is_empty());
     }
 
     #[test]
-    fn a_change_concerns_the_former_and_the_new_profile() {
+    fn exception_change_affects_both_profiles() {
         let exceptions = ExceptionStore::default();
         exceptions.observe(Event::Init);
         exceptions.observe(Event::InitDone);
@@ -293,7 +293,7 @@ mod tests {
         );
         assert_eq!(exceptions.counts("other"), Some(RequestCounts { pending: 1, ..RequestCounts::default() }));
         assert_eq!(exceptions.counts("one"), None);
-        // What was shown before changes nothing.
+        // A repeated event changes nothing.
         assert_eq!(exceptions.observe(Event::Apply(exception("x", "other", 2))), AffectedProfiles::default());
         let gone = exceptions.observe(Event::Delete(exception("x", "other", 3)));
         assert_eq!(gone.namespaces.len(), 1);

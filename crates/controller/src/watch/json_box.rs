@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packed_values_come_back_whole() {
+    fn json_box_round_trips() {
         let texts = ["", "a", "\0\"\\\u{7f}", "ä\u{1f600}\n"].map(str::to_owned);
         let map: std::collections::BTreeMap<_, _> = texts.iter().cloned().zip(texts.iter().rev().cloned()).collect();
         let namespace = Namespace { name: "tool".to_owned(), labels: map.clone(), annotations: map.clone() };

@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_late_answer_does_not_bring_back_what_was_deleted() {
+    fn late_response_does_not_restore_a_deleted_object() {
         let mut table = Table::default();
         let shows = |table: &mut Table<_, _>, event| feed(table, event, |(version, value)| ("a", version, value));
         // The answer to a write comes before its event, or after it.

@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_denial_is_of_the_profile_and_not_from_before() {
+    fn older_and_foreign_denials_are_ignored() {
         let event = |policy: &str, last: &str| -> Event {
             serde_json::from_value(json!({
                 "metadata": {"creationTimestamp": "2026-01-01T00:00:00Z"}, "reason": "FailedCreate",

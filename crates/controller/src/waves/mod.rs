@@ -23,7 +23,7 @@ pub struct RolloutState {
     /// The generation that the status is about.
     pub generation: Option<i64>,
     /// Times of the evaluation of namespaces with violations.
-    pub judged: BTreeMap<String, Instant>,
+    pub evaluated: BTreeMap<String, Instant>,
     /// True if pods were observed to be mutated as the profile says. They are evaluated as if they were.
     pub mutated: bool,
     /// How often it failed in a row.

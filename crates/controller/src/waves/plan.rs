@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_percentage_is_about_that_and_contains_the_smaller_ones() {
+    fn percentage_is_approximate_and_contains_smaller_ones() {
         let all = namespaces(3500);
         let members = members(&all, Stage::Audit);
         let mut before = Vec::new();
@@ -190,7 +190,7 @@ mod tests {
             before = drawn;
         }
         assert_eq!(before.len(), 3500);
-        // What a version does with a name, all later ones do.
+        // All later versions must treat a name in the same way.
         assert_eq!(["a", "tool-wikibugs", "kube-ops"].map(percentile), [24, 9, 67]);
     }
 
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hold_is_read_as_it_was_written() {
+    fn hold_annotation_round_trips() {
         let of = |text: &str| {
             let annotations = [(names::rollout_annotation("p"), text.to_owned())].into();
             Hold::of(&Namespace { annotations, ..Namespace::default() }, "p")
