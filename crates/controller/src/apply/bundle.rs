@@ -31,7 +31,7 @@ use crate::{
     watch::store::ObservedPair,
 };
 
-/// How long to wait until a probe shows that a policy denies. Shorter than a write may take ([`crate::apply::repair`]).
+/// How long to wait until a probe shows that a policy denies. Shorter than a write may take ([`crate::apply::transition`]).
 const DENIAL_TIMEOUT: Duration = Duration::from_secs(8);
 /// How long to wait for a policy that no probe can show.
 const UNPROBED_DELAY: Duration = Duration::from_secs(5);

@@ -121,7 +121,7 @@ impl Rules<'_> {
         }
         let desired = JsonBox::new(&desired.spec);
         let action = match observed {
-            Some(observed) if is(&desired, observed) => ParamsAction::Nothing(Some(Arc::clone(observed))),
+            Some(observed) if is_as_desired(&desired, observed) => ParamsAction::Nothing(Some(Arc::clone(observed))),
             _ => ParamsAction::Write(Arc::new(Write { params: desired, observed: observed.map(Arc::clone) })),
         };
         NamespacePlan { stage, problem, carried, action }
@@ -137,7 +137,7 @@ impl NamespacePlan {
 }
 
 /// True if the parameters are as desired, and belong to the controller alone.
-pub fn is(desired: &JsonBox<ToolSecurityParamsSpec>, observed: &ObservedParams) -> bool {
+pub fn is_as_desired(desired: &JsonBox<ToolSecurityParamsSpec>, observed: &ObservedParams) -> bool {
     observed.spec.as_ref() == Some(desired) && !observed.held
 }
 

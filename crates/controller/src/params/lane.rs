@@ -119,7 +119,7 @@ fn plan_changed(cx: &Context, profile: &str, state: &State, rules: Rules<'_>, ch
 fn drifted(before: Option<&NamespacePlan>, now: Option<&NamespacePlan>) -> bool {
     match (before.map(|before| &before.action), now.map(|now| &now.action)) {
         (Some(ParamsAction::Nothing(Some(right))), Some(ParamsAction::Write(write))) => {
-            namespace_plan::is(&write.params, right)
+            namespace_plan::is_as_desired(&write.params, right)
         }
         _ => false,
     }

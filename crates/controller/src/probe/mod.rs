@@ -1,7 +1,7 @@
 //! Stage probe: asks each API server by dry runs in the probe namespace if it enforces a profile. Its policy must deny
 //! a violating object and admit a compliant one, and it must mutate a pod as specified in the profile.
 //!
-//! Questions run beside the reconciler ([`answers`]), which never waits for one. They take turns ([`turns`]), because
+//! Questions run beside the reconciler ([`results`]), which never waits for one. They take turns ([`queue`]), because
 //! the namespace has the labels for one profile at a time.
 
 mod denials;

@@ -1,4 +1,4 @@
-//! Stage waves: selects the namespaces to promote and their stages, and evaluates their objects. The lane that acts on
+//! Waves of a rollout: which namespaces to promote to which stages, denials, and the clock. The lane that acts on
 //! it is [`crate::rollout`].
 
 pub mod clock;
