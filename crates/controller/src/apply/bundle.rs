@@ -266,12 +266,11 @@ async fn write_policy(
         let before =
             observed.map_or(RetainedParams::Nothing, |policy| RetainedParams::of_annotation(parameters(policy)));
         let mut in_force = state.in_force();
-        let (before, replaced) = match in_force.propagates_in(Instant::now()) {
-            Some(_) => (before.and(&in_force.propagation.before), in_force.propagation.replaced),
-            None => (before, false),
+        let before = match in_force.propagates_in(Instant::now()) {
+            Some(_) => before.and(&in_force.propagation.before),
+            None => before,
         };
-        in_force.propagation =
-            PropagationDelay { since: Instant::now(), before, replaced: replaced || observed.is_some() };
+        in_force.propagation = PropagationDelay { since: Instant::now(), before };
     }
     let api: Api<ValidatingAdmissionPolicy> = Api::all(cx.client.clone());
     let (written, verb) = converge(&api, desired, observed, names::field_manager::POLICY, same).await?;

@@ -137,13 +137,11 @@ pub struct PropagationDelay {
     pub since: Instant,
     /// The parameters that the policy before it reads.
     pub before: RetainedParams,
-    /// True if there was a policy before it.
-    pub replaced: bool,
 }
 
 impl Default for PropagationDelay {
     fn default() -> Self {
         // This process may have been stopped just after it had written the policy.
-        Self { since: Instant::now(), before: RetainedParams::Everything, replaced: false }
+        Self { since: Instant::now(), before: RetainedParams::Everything }
     }
 }

@@ -11,11 +11,11 @@ use super::{
 use crate::generations::accepted::AcceptedProfile;
 
 /// True if an API server denies a violating pod by a policy for pods. `None` if that is unknown.
-pub async fn some_denies(site: &ProbeNamespace, accepted: &AcceptedProfile) -> Option<bool> {
+pub async fn some_denies(namespace: &ProbeNamespace, accepted: &AcceptedProfile) -> Option<bool> {
     let denying = Part::judging(Shape::Pods)
         .into_iter()
         .find(|part| accepted.compiled.probed_binding(*part).and_then(action) == Some(Action::Deny))?;
-    let answers = denials(site, accepted, denying).await?;
+    let answers = denials(namespace, accepted, denying).await?;
     if answers.contains(&Denial::Shown) {
         return Some(true);
     }
@@ -23,8 +23,8 @@ pub async fn some_denies(site: &ProbeNamespace, accepted: &AcceptedProfile) -> O
 }
 
 /// True if all API servers deny a violating object by the policy for this part. `None` if that cannot be determined.
-pub async fn all_deny(site: &ProbeNamespace, accepted: &AcceptedProfile, part: Part) -> Option<bool> {
-    let answers = denials(site, accepted, part).await?;
+pub async fn all_deny(namespace: &ProbeNamespace, accepted: &AcceptedProfile, part: Part) -> Option<bool> {
+    let answers = denials(namespace, accepted, part).await?;
     let has = |wanted: &[Denial]| answers.iter().any(|answer| wanted.contains(answer));
     if has(&[Denial::Missing, Denial::NoAnswer]) {
         return Some(false);
@@ -46,19 +46,19 @@ enum Denial {
 }
 
 /// The answer of each API server; `None` if the policy cannot be probed.
-async fn denials(site: &ProbeNamespace, accepted: &AcceptedProfile, part: Part) -> Option<Vec<Denial>> {
+async fn denials(namespace: &ProbeNamespace, accepted: &AcceptedProfile, part: Part) -> Option<Vec<Denial>> {
     let compiled = &accepted.compiled;
     let (labels, objects) = (compiled.probe_labels()?, compiled.probes.question(part)?);
-    if !site.store.has_namespace(names::PROBE_NAMESPACE) {
+    if !namespace.store.has_namespace(names::PROBE_NAMESPACE) {
         return None;
     }
-    if site.label(&labels).await.is_err() {
+    if namespace.label(&labels).await.is_err() {
         return Some(vec![Denial::NoAnswer]);
     }
     let policy = names::policy(&compiled.profile, part);
-    let set = site.servers.current().await;
+    let set = namespace.servers.current().await;
     let asked = set.servers.iter().map(|server| async {
-        match site.ask(server, &objects.path, &objects.violating).await.map(|reply| reply.of_policy(&policy)) {
+        match namespace.ask(server, &objects.path, &objects.violating).await.map(|reply| reply.of_policy(&policy)) {
             Ok(PolicyAnswer::Denied(_) | PolicyAnswer::Broken(_)) => Denial::Shown,
             Ok(PolicyAnswer::Admitted { .. }) => Denial::Missing,
             Ok(PolicyAnswer::Other(_)) => Denial::Hidden,

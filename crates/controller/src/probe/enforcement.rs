@@ -57,7 +57,7 @@ fn enforced(all: &[ProbedPolicy], checks: &str) -> String {
 
 /// The probe of enforcement of a profile.
 pub struct EnforcementProbe {
-    site: Arc<ProbeNamespace>,
+    namespace: Arc<ProbeNamespace>,
     metrics: Arc<Metrics>,
     accepted: Arc<AcceptedProfile>,
     shapes: Vec<ProbedPolicy>,
@@ -66,9 +66,9 @@ pub struct EnforcementProbe {
 
 impl EnforcementProbe {
     /// To ask about this profile.
-    pub fn new(site: Arc<ProbeNamespace>, metrics: Arc<Metrics>, accepted: Arc<AcceptedProfile>) -> Self {
+    pub fn new(namespace: Arc<ProbeNamespace>, metrics: Arc<Metrics>, accepted: Arc<AcceptedProfile>) -> Self {
         let (shapes, unseen) = Self::shapes(&accepted);
-        Self { site, metrics, accepted, shapes, unseen }
+        Self { namespace, metrics, accepted, shapes, unseen }
     }
 
     fn shapes(accepted: &AcceptedProfile) -> (Vec<ProbedPolicy>, Option<&'static str>) {
@@ -107,7 +107,7 @@ impl EnforcementProbe {
         for violating in [true, false] {
             let asked = join_all(self.shapes.iter().map(|probed| async move {
                 let Objects { path, violating: wrong, compliant: right, .. } = &probed.objects;
-                match self.site.ask(server, path, if violating { wrong } else { right }).await {
+                match self.namespace.ask(server, path, if violating { wrong } else { right }).await {
                     Ok(reply) if violating => violates(probed, reply.of_policy(&probed.policy)),
                     Ok(reply) => complies(probed, reply.of_policy(&probed.policy)),
                     Err(why) => Outcome::Failed(why),
@@ -180,9 +180,9 @@ impl LabelPropagation {
     /// # Errors
     ///
     /// The reason why there is no answer.
-    pub async fn is_shown(&self, site: &ProbeNamespace, server: &Server) -> Result<bool, String> {
+    pub async fn is_shown(&self, namespace: &ProbeNamespace, server: &Server) -> Result<bool, String> {
         let Self(probed) = self;
-        match site.ask(server, &probed.objects.path, &probed.objects.violating).await?.of_policy(&probed.policy) {
+        match namespace.ask(server, &probed.objects.path, &probed.objects.violating).await?.of_policy(&probed.policy) {
             PolicyAnswer::Admitted { warned } => Ok(warned),
             PolicyAnswer::Denied(_) | PolicyAnswer::Broken(_) => Ok(true),
             PolicyAnswer::Other(message) => Err(message),
@@ -201,10 +201,10 @@ impl Question for EnforcementProbe {
         let (Some(labels), false) = (self.accepted.compiled.probe_labels(), self.shapes.is_empty()) else {
             return EnforcementAnswer::everywhere(Outcome::Impossible);
         };
-        if let Err(why) = self.site.label(&labels).await {
+        if let Err(why) = self.namespace.label(&labels).await {
             return EnforcementAnswer::everywhere(Outcome::Failed(why));
         }
-        let set = self.site.servers.current().await;
+        let set = self.namespace.servers.current().await;
         if set.servers.is_empty() {
             return EnforcementAnswer::everywhere(Outcome::Failed("no API server is known".to_owned()));
         }

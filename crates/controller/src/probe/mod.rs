@@ -51,7 +51,7 @@ const MAX_ENFORCEMENT_RETRY_INTERVAL: Duration = Duration::from_mins(1);
 
 /// Asks, and remembers the answers.
 pub struct Prober {
-    site: Arc<ProbeNamespace>,
+    namespace: Arc<ProbeNamespace>,
     native: Arc<NativePolicies>,
     metrics: Arc<Metrics>,
     turns: Arc<ProbeQueue>,
@@ -80,7 +80,7 @@ impl Prober {
             retry: MUTATION_RETRY_INTERVAL,
         };
         Self {
-            site: Arc::new(ProbeNamespace { client: servers.client().clone(), store, servers }),
+            namespace: Arc::new(ProbeNamespace { client: servers.client().clone(), store, servers }),
             native,
             metrics,
             turns,
@@ -93,13 +93,14 @@ impl Prober {
     pub fn enforcement(&self, accepted: &Arc<AcceptedProfile>) -> (Option<EnforcementAnswer>, Option<Duration>) {
         let mut objects = accepted.generation().to_string();
         for part in Part::ALL.into_iter().filter(|part| part.shape().is_some()) {
-            for meta in self.site.store.pair(&accepted.compiled.profile, part).metadata() {
+            for meta in self.namespace.store.pair(&accepted.compiled.profile, part).metadata() {
                 let uid = meta.uid.as_deref().unwrap_or_default();
                 let _ = write!(objects, "/{uid}.{}", meta.generation.unwrap_or_default());
             }
         }
-        let key = Key { objects, servers: self.site.servers.epoch() };
-        let question = EnforcementProbe::new(Arc::clone(&self.site), Arc::clone(&self.metrics), Arc::clone(accepted));
+        let key = Key { objects, servers: self.namespace.servers.epoch() };
+        let question =
+            EnforcementProbe::new(Arc::clone(&self.namespace), Arc::clone(&self.metrics), Arc::clone(accepted));
         self.enforcement.consult(key, question)
     }
 
@@ -110,11 +111,11 @@ impl Prober {
         accepted: &Arc<AcceptedProfile>,
         native: Option<&str>,
     ) -> Option<(Option<MutationAnswer>, Option<Duration>)> {
-        let (site, metrics) = (Arc::clone(&self.site), Arc::clone(&self.metrics));
-        let question = MutationProbe::new(site, metrics, Arc::clone(accepted), native.is_some())?;
+        let (namespace, metrics) = (Arc::clone(&self.namespace), Arc::clone(&self.metrics));
+        let question = MutationProbe::new(namespace, metrics, Arc::clone(accepted), native.is_some())?;
         let mut objects = format!("{}/{}", accepted.generation(), native.unwrap_or("-"));
         let _ = write!(objects, "/{}", self.native.identity(&names::mutation(&accepted.compiled.profile)));
-        let key = Key { objects, servers: self.site.servers.epoch() };
+        let key = Key { objects, servers: self.namespace.servers.epoch() };
         Some(self.mutation.consult(key, question))
     }
 
@@ -128,7 +129,7 @@ impl Prober {
     pub async fn some_denies(&self, accepted: &AcceptedProfile) -> Option<bool> {
         // A removal waits for this, so it goes first.
         let _turn = self.turns.next(Duration::ZERO).await;
-        denials::some_denies(&self.site, accepted).await
+        denials::some_denies(&self.namespace, accepted).await
     }
 
     /// True if all API servers deny a violating object by this generation of the policy for a part. `None` if that
@@ -136,7 +137,7 @@ impl Prober {
     pub async fn all_deny(&self, accepted: &AcceptedProfile, part: Part) -> Option<bool> {
         // The write of a policy waits for this.
         let _turn = self.turns.next(Duration::ZERO).await;
-        denials::all_deny(&self.site, accepted, part).await
+        denials::all_deny(&self.namespace, accepted, part).await
     }
 
     /// Takes the labels away.
@@ -145,6 +146,6 @@ impl Prober {
     /// Why that was not possible.
     pub async fn unlabel(&self) -> Result<(), String> {
         let _turn = self.turns.next(Duration::ZERO).await;
-        self.site.label(&Labels::new()).await
+        self.namespace.label(&Labels::new()).await
     }
 }

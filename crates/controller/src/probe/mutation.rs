@@ -74,14 +74,14 @@ impl MutationAnswer {
 
 /// Asks which engine mutates pods.
 pub struct MutationProbe {
-    site: Arc<ProbeNamespace>,
+    namespace: Arc<ProbeNamespace>,
     metrics: Arc<Metrics>,
     accepted: Arc<AcceptedProfile>,
     /// A pod without the fields that the profile's mutation sets.
     bare: Json,
     /// A mutating policy does not identify its profile, unlike the webhook. Immediately after a probe of another
     /// profile, the mutation may be caused by that one.
-    sign: Option<LabelPropagation>,
+    propagation: Option<LabelPropagation>,
     /// True if the API server must mutate pods.
     native: bool,
 }
@@ -89,13 +89,13 @@ pub struct MutationProbe {
 impl MutationProbe {
     /// To ask about this profile; `None` if it mutates no pod that complies with it.
     pub fn new(
-        site: Arc<ProbeNamespace>,
+        namespace: Arc<ProbeNamespace>,
         metrics: Arc<Metrics>,
         accepted: Arc<AcceptedProfile>,
         native: bool,
     ) -> Option<Self> {
-        let (bare, sign) = (bare(&accepted)?, LabelPropagation::of(&accepted));
-        Some(Self { site, metrics, accepted, bare, sign, native })
+        let (bare, propagation) = (bare(&accepted)?, LabelPropagation::of(&accepted));
+        Some(Self { namespace, metrics, accepted, bare, propagation, native })
     }
 
     async fn of_server(&self, server: &Server, plan: &Plan<'_>, turn: &ProbeLease) -> Result<ObservedMutators, String> {
@@ -118,8 +118,8 @@ impl MutationProbe {
     }
 
     async fn has_read_labels(&self, server: &Server) -> Result<bool, String> {
-        match &self.sign {
-            Some(sign) => sign.is_shown(&self.site, server).await,
+        match &self.propagation {
+            Some(propagation) => propagation.is_shown(&self.namespace, server).await,
             None => Ok(true),
         }
     }
@@ -131,7 +131,7 @@ impl MutationProbe {
     async fn attempt(&self, server: &Server, plan: &Plan<'_>) -> Result<ObservedMutators, String> {
         let profile = &self.accepted.compiled.profile;
         let path = format!("/api/v1/namespaces/{}/pods", names::PROBE_NAMESPACE);
-        let reply = self.site.ask(server, &path, &self.bare).await?;
+        let reply = self.namespace.ask(server, &path, &self.bare).await?;
         let said = |text: &str| reply.warnings.iter().any(|warning| warning.contains(text));
         let webhook_found_nothing = said(&names::probe_complete_warning(profile));
         let webhook_mutated = said(&format!("mutated by ToolSecurityProfile {profile}: "));
@@ -163,11 +163,11 @@ impl Question for MutationProbe {
         let (Some(labels), Some(mutation)) = (compiled.probe_labels(), &compiled.mutation) else {
             return self.failed("no labels make the profile select the probe namespace".to_owned());
         };
-        if let Err(why) = self.site.label(&labels).await {
+        if let Err(why) = self.namespace.label(&labels).await {
             return self.failed(why);
         }
         let plan = Plan::new([(mutation, compiled.probes.params.as_ref())]);
-        let set = self.site.servers.current().await;
+        let set = self.namespace.servers.current().await;
         let asked =
             set.servers.iter().map(|one| async { (one.address.clone(), self.of_server(one, &plan, turn).await) });
         MutationAnswer::new(join_all(asked).await)

@@ -1,141 +1,17 @@
 //! The prober with API servers that are slow, silent, wrong or reject. Time is tokio's, and paused.
 
-use std::{
-    collections::{BTreeMap, BTreeSet, VecDeque},
-    sync::Mutex,
-};
+mod mock;
 
-use http::{Method, Response};
 use k8s_openapi::api::{admissionregistration::v1::ValidatingAdmissionPolicy, core::v1::Namespace};
-use kube::{Client, client::Body, core::PartialObjectMeta, runtime::watcher::Event};
+use kube::{core::PartialObjectMeta, runtime::watcher::Event};
 use palisade_api::{ToolSecurityProfile, conditions::Reason};
 use serde_json::{Value as Json, json};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
-use tower::{BoxError, service_fn};
 
+use self::mock::{LATENCY, Mock};
 use super::{outcome::Outcome, queue::ProbeLease, results::Question, servers::Server, *};
 use crate::{options::ApiServers, status::ConditionStatus};
-
-/// An API server that has a probe namespace.
-#[derive(Default)]
-struct Mock(Mutex<State>);
-
-#[derive(Default)]
-struct State {
-    /// The latest labels of the namespace.
-    labels: BTreeMap<String, String>,
-    /// The subjects and resources that this server enforces.
-    in_force: BTreeSet<(String, &'static str)>,
-    /// Whether it denies compliant objects, too.
-    confused: bool,
-    /// How long each answer takes; `None`: for ever.
-    latency: Option<Duration>,
-    /// The status codes of the answers to the next writes of labels.
-    refusals: VecDeque<u16>,
-    /// The status code of the answer to each write of labels.
-    refuses: Option<u16>,
-    /// A warning of the webhook on each pod.
-    warning: Option<String>,
-    /// How many dry runs it was sent.
-    requests: usize,
-}
-
-const LATENCY: Duration = Duration::from_millis(5);
-
-impl Mock {
-    fn new() -> Arc<Self> {
-        let mock = Self::default();
-        mock.set(|state| state.latency = Some(LATENCY));
-        Arc::new(mock)
-    }
-
-    fn set<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
-        change(&mut self.0.lock().unwrap())
-    }
-
-    fn judge(&self, subject: &str, shapes: &[&'static str]) {
-        self.set(|state| state.in_force.extend(shapes.iter().map(|&shape| (subject.to_owned(), shape))));
-    }
-
-    /// The client of a server that shares the namespace of `namespace`.
-    fn client(self: &Arc<Self>, namespace: &Arc<Self>) -> Client {
-        let (mock, namespace) = (Arc::clone(self), Arc::clone(namespace));
-        let service = service_fn(move |request: http::Request<Body>| {
-            let (mock, namespace) = (Arc::clone(&mock), Arc::clone(&namespace));
-            async move {
-                let (head, body) = request.into_parts();
-                let body: Json = serde_json::from_slice(&body.collect_bytes().await?).unwrap_or_default();
-                mock.set(|state| state.requests += usize::from(head.method == Method::POST));
-                match mock.set(|state| state.latency) {
-                    Some(latency) => sleep(latency).await,
-                    None => std::future::pending().await,
-                }
-                let (code, warning, body) = mock.answer(&namespace, &head.method, head.uri.path(), body);
-                let mut response = Response::builder().status(code);
-                if let Some(warning) = warning {
-                    response = response.header("warning", warning);
-                }
-                Ok::<_, BoxError>(response.body(Body::from(body.to_string().into_bytes()))?)
-            }
-        });
-        Client::new(service, "default")
-    }
-
-    fn answer(&self, namespace: &Self, method: &Method, path: &str, body: Json) -> (u16, Option<String>, Json) {
-        let status = |code: u16, message: String| {
-            let reason = if code == 404 { "NotFound" } else { "Forbidden" };
-            (
-                code,
-                None,
-                json!({"kind": "Status", "status": "Failure", "code": code, "reason": reason, "message": message}),
-            )
-        };
-        if method == Method::GET {
-            return match path {
-                "/version" => (200, None, json!({})),
-                "/api/v1/namespaces" => {
-                    let labels = namespace.set(|state| state.labels.clone());
-                    (200, None, json!({"metadata": {}, "items": [{"metadata": probed(&labels)}]}))
-                }
-                _ => status(404, "no".to_owned()),
-            };
-        }
-        if method == Method::PATCH {
-            let refusal = self.set(|state| state.refusals.pop_front().or(state.refuses));
-            if let Some(code) = refusal {
-                return status(code, format!("refused with {code}"));
-            }
-            let labels = serde_json::from_value(body["metadata"]["labels"].clone()).unwrap_or_default();
-            namespace.set(|state| state.labels = labels);
-            return (200, None, body);
-        }
-        let (resource, shape) =
-            if path.ends_with("/podtemplates") { ("podtemplates", "workloads") } else { ("pods", "pods") };
-        assert!(path.starts_with("/api/v1/namespaces/palisade-probe/"), "{path}");
-        let text = |at: &str| body.pointer(at).and_then(Json::as_str).unwrap_or_default().to_owned();
-        let subject = text("/metadata/labels/toolsecurity.dev~1profile");
-        let profile = subject.split('.').next().unwrap_or_default().to_owned();
-        let selected = namespace.set(|state| state.labels.get("tenancy") == Some(&profile));
-        let (judges, confused) =
-            self.set(|state| (state.in_force.contains(&(subject.clone(), resource)), state.confused));
-        if selected && judges && (confused || text("/metadata/name").ends_with("violating")) {
-            let policy = format!("palisade-{profile}-{shape}");
-            return status(
-                422,
-                format!("ValidatingAdmissionPolicy '{policy}' with binding '{policy}' denied request: 1 violation"),
-            );
-        }
-        (201, self.set(|state| state.warning.clone()), body)
-    }
-}
-
-/// The metadata of the probe namespace, all of whose labels are of probes.
-fn probed(labels: &BTreeMap<String, String>) -> Json {
-    let fields: BTreeMap<_, _> = labels.keys().map(|key| (format!("f:{key}"), json!({}))).collect();
-    let entry = json!({"manager": names::field_manager::PROBE, "fieldsV1": {"f:metadata": {"f:labels": fields}}});
-    json!({"name": names::PROBE_NAMESPACE, "labels": labels, "managedFields": [entry]})
-}
 
 /// A prober, the API servers it asks, and the profiles it is asked about.
 struct Setup {
@@ -222,10 +98,10 @@ const LIMIT: Duration = Duration::from_secs(30);
 #[tokio::test(start_paused = true)]
 async fn enforced_requires_the_policy_for_workloads() {
     let (setup, accepted) = (Setup::new(1), both("a"));
-    setup.servers[0].judge("a.1", &["pods"]);
+    setup.servers[0].enforce("a.1", &["pods"]);
     let (first, _) = setup.answer(&accepted).await;
     assert!(matches!(first.worst(), Outcome::ViolationAdmitted("pod template", _)), "{first:?}");
-    setup.servers[0].judge("a.1", &["podtemplates"]);
+    setup.servers[0].enforce("a.1", &["podtemplates"]);
     setup.until(&accepted, Reason::ProbesPassed, LIMIT).await;
     setup.servers[0].set(|state| state.confused = true);
     let (_, again) = setup.prober.enforcement(&accepted);
@@ -236,7 +112,7 @@ async fn enforced_requires_the_policy_for_workloads() {
 #[tokio::test(start_paused = true)]
 async fn warnings_about_workloads_are_observed() {
     let (setup, accepted) = (Setup::new(1), accepted("a", 1, &json!({"enforcement": {"workloads": "Warn"}})));
-    setup.servers[0].judge("a.1", &["pods"]);
+    setup.servers[0].enforce("a.1", &["pods"]);
     let (silent, _) = setup.answer(&accepted).await;
     assert!(matches!(silent.worst(), Outcome::ViolationAdmitted("pod template", _)), "{silent:?}");
     // A server that warns about every object does not enforce the profile.
@@ -248,7 +124,7 @@ async fn warnings_about_workloads_are_observed() {
 #[tokio::test(start_paused = true)]
 async fn policies_of_an_earlier_generation_do_not_count_as_enforced() {
     let setup = Setup::new(1);
-    setup.servers[0].judge("a.1", &["pods", "podtemplates"]);
+    setup.servers[0].enforce("a.1", &["pods", "podtemplates"]);
     let new = accepted("a", 2, &json!({"enforcement": {"workloads": "Deny"}}));
     let (answer, _) = setup.answer(&new).await;
     assert!(matches!(answer.worst(), Outcome::ViolationAdmitted("pod", _)), "{answer:?}");
@@ -257,7 +133,7 @@ async fn policies_of_an_earlier_generation_do_not_count_as_enforced() {
 #[tokio::test(start_paused = true)]
 async fn probe_result_is_dropped_when_a_policy_is_replaced() {
     let (setup, accepted) = (Setup::new(1), pods_only("a"));
-    setup.servers[0].judge("a.1", &["pods"]);
+    setup.servers[0].enforce("a.1", &["pods"]);
     setup.until(&accepted, Reason::ProbesPassed, LIMIT).await;
     // Another policy of the same name and generation, as after a deletion of the former one.
     let policy: ValidatingAdmissionPolicy = serde_json::from_value(json!({
@@ -287,7 +163,7 @@ async fn unenforced_profiles_do_not_delay_the_probe_of_another() {
     }
     sleep(Duration::from_secs(3)).await;
     for server in &setup.servers {
-        server.judge("good.1", &["pods"]);
+        server.enforce("good.1", &["pods"]);
     }
     let (answer, took) = setup.answer(&pods_only("good")).await;
     assert_eq!(answer.condition().status, ConditionStatus::True, "{answer:?}");
@@ -301,7 +177,7 @@ async fn unenforced_profiles_do_not_delay_the_probe_of_another() {
     assert_eq!(setup.prober.enforcement(&late).0, None);
     sleep(Duration::from_millis(1300)).await;
     for server in &setup.servers {
-        server.judge("late.1", &["pods"]);
+        server.enforce("late.1", &["pods"]);
     }
     let (answer, took) = setup.answer(&late).await;
     assert_eq!(answer.condition().status, ConditionStatus::True, "{answer:?}");
@@ -318,13 +194,13 @@ async fn unenforced_profiles_do_not_delay_the_probe_of_another() {
 async fn only_failing_api_servers_are_named() {
     let (setup, accepted) = (Setup::new(3), both("a"));
     for server in [0, 2] {
-        setup.servers[server].judge("a.1", &["pods", "podtemplates"]);
+        setup.servers[server].enforce("a.1", &["pods", "podtemplates"]);
     }
-    setup.servers[1].judge("a.1", &["pods"]);
+    setup.servers[1].enforce("a.1", &["pods"]);
     let condition = setup.until(&accepted, Reason::ViolationAdmitted, LIMIT).await;
     let text = &condition.message;
     assert!(text.contains("https://server-1") && !text.contains("server-0") && !text.contains("server-2"), "{text}");
-    setup.servers[1].judge("a.1", &["podtemplates"]);
+    setup.servers[1].enforce("a.1", &["podtemplates"]);
     let condition = setup.until(&accepted, Reason::ProbesPassed, Duration::from_mins(2)).await;
     assert!(condition.message.contains("each of 3 API servers"), "{}", condition.message);
 }
@@ -335,7 +211,7 @@ async fn silent_api_server_is_named_and_delays_no_profile() {
     let known = (0..5).map(|i| pods_only(&format!("p{i}"))).collect::<Vec<_>>();
     for server in &setup.servers {
         for i in 0..5 {
-            server.judge(&format!("p{i}.1"), &["pods"]);
+            server.enforce(&format!("p{i}.1"), &["pods"]);
         }
     }
     setup.servers[1].set(|state| state.latency = None);
@@ -358,7 +234,7 @@ async fn silent_api_server_is_named_and_delays_no_profile() {
 #[tokio::test(start_paused = true)]
 async fn failed_probe_label_write_is_retried_then_reported() {
     let (setup, accepted) = (Setup::new(1), pods_only("a"));
-    setup.servers[0].judge("a.1", &["pods"]);
+    setup.servers[0].enforce("a.1", &["pods"]);
     setup.servers[0].set(|state| state.refusals = [409, 429, 500, 409].into());
     let (answer, took) = setup.answer(&accepted).await;
     assert_eq!(answer.condition().status, ConditionStatus::True, "{answer:?}");
@@ -388,7 +264,7 @@ async fn failed_probe_label_write_is_retried_then_reported() {
 async fn probe_waits_for_slow_api_servers() {
     let (setup, accepted) = (Setup::new(2), both("a"));
     for server in &setup.servers {
-        server.judge("a.1", &["pods", "podtemplates"]);
+        server.enforce("a.1", &["pods", "podtemplates"]);
         server.set(|state| state.latency = Some(Duration::from_millis(1500)));
     }
     let (answer, _) = setup.answer(&accepted).await;
@@ -398,7 +274,7 @@ async fn probe_waits_for_slow_api_servers() {
 #[tokio::test(start_paused = true)]
 async fn probe_result_is_cached_and_refreshed_in_time() {
     let (setup, accepted) = (Setup::new(1), pods_only("a"));
-    setup.servers[0].judge("a.1", &["pods"]);
+    setup.servers[0].enforce("a.1", &["pods"]);
     setup.until(&accepted, Reason::ProbesPassed, LIMIT).await;
     let asked = setup.servers[0].set(|state| state.requests);
     let (_, again) = setup.prober.enforcement(&accepted);
@@ -431,7 +307,7 @@ async fn mutation_probe_detects_the_engine_and_silent_servers() {
     // Until an API server has read the labels of this profile, it may evaluate pods by another profile.
     let unread = ask(None).await;
     assert_eq!((unread.everywhere(), unread.failed().len()), (None, 1), "{unread:?}");
-    setup.servers[0].judge("a.1", &["pods"]);
+    setup.servers[0].enforce("a.1", &["pods"]);
     let start = Instant::now();
     while ask(None).await.everywhere().is_none() {
         assert!(start.elapsed() < LIMIT, "the labels were not noticed");
