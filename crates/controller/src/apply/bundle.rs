@@ -42,7 +42,7 @@ const POLICY: &str = "ValidatingAdmissionPolicy";
 const BINDING: &str = "ValidatingAdmissionPolicyBinding";
 
 /// The parameters to keep for the policy in the cluster, the policy in effect, and the previous policy.
-pub fn keep(cx: &Context, profile: &str, state: &State) -> RetainedParams {
+pub fn retained(cx: &Context, profile: &str, state: &State) -> RetainedParams {
     let policies = cx.store.pairs(profile).into_iter().filter_map(|pair| pair.policy);
     let in_cluster = policies
         .fold(RetainedParams::Nothing, |keep, policy| keep.and(&RetainedParams::of_annotation(parameters(&policy))));
@@ -63,7 +63,7 @@ fn parameters(policy: &ValidatingAdmissionPolicy) -> Option<&String> {
 
 /// Writes the policies and the bindings. Afterwards the cluster has them as they were compiled, and no others. The
 /// caller holds [`State::writing`].
-pub async fn bundle(cx: &Context, profile: &str, accepted: &AcceptedProfile, state: &State) -> Result<(), ApiError> {
+pub async fn write(cx: &Context, profile: &str, accepted: &AcceptedProfile, state: &State) -> Result<(), ApiError> {
     let write = async |part| match accepted.compiled.bundle.part(part) {
         Some(desired) => write_pair(cx, profile, accepted, state, part, desired).await,
         None => delete_pair(cx, profile, part).await,

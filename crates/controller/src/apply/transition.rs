@@ -98,7 +98,7 @@ pub async fn stop(state: &State) {
 /// Writes all policies and bindings of a generation, and remembers whether they are confirmed. The caller holds
 /// [`State::writing`].
 pub async fn write(cx: &Context, profile: &str, accepted: &AcceptedProfile, state: &State) -> Result<(), ApiError> {
-    let written = timeout(WRITE_TIMEOUT, bundle::bundle(cx, profile, accepted, state)).await;
+    let written = timeout(WRITE_TIMEOUT, bundle::write(cx, profile, accepted, state)).await;
     let result = written.unwrap_or(Err(ApiError::Timeout(WRITE_TIMEOUT)));
     let mut in_force = state.in_force();
     match &result {

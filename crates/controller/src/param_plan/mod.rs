@@ -1,5 +1,5 @@
-//! The plan of parameters: the parameters that each namespace must have, and the jobs that write and delete them. Pure;
-//! the lane is [`crate::params`].
+//! The plan of parameters: the parameters that each namespace must have, and the jobs that write and delete them. It
+//! does no I/O; the lane is [`crate::params`].
 
 pub mod jobs;
 pub mod namespace_plan;

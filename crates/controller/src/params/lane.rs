@@ -58,7 +58,7 @@ async fn keep_up_to_date(cx: &Arc<Context>, profile: &ProfileName) -> Requeue {
     let Some(target) = state.params().target.clone() else { return untargeted(cx, profile) };
     // Taken before anything is read: later changes are planned next time.
     let changed = cx.store.take_changed(profile);
-    let (keep, now) = (bundle::keep(cx, profile, &state), Timestamp::now());
+    let (keep, now) = (bundle::retained(cx, profile, &state), Timestamp::now());
     let propagates_in = state.in_force().propagates_in(Instant::now());
     let is_planned = state.params().is_planned(&target, &keep, now);
     let mut later = MinDelay::default();
