@@ -59,7 +59,7 @@ async fn report_all(cx: &Context, namespace: &str) -> Requeue {
             later.at((!rest.is_zero()).then(|| rest + Duration::from_secs(1)));
         }
         let need = match cx.store.exceptions.is_needed(&exception) {
-            _ if !cx.scans => Need::NobodyLooks,
+            _ if !cx.scans => Need::ScanOff,
             None => Need::Unknown,
             Some(is) => Need::Known(is),
         };
@@ -140,9 +140,9 @@ fn standing(
 /// Result of the background scan for an exception.
 #[derive(Clone, Copy, Debug)]
 enum Need {
-    /// It is off.
-    NobodyLooks,
-    /// There is no result yet. The reported condition is kept until then.
+    /// The scan is off.
+    ScanOff,
+    /// The scan has no result yet. The reported condition is kept until then.
     Unknown,
     /// True if an existing object needs the exception.
     Known(bool),
@@ -182,7 +182,7 @@ fn conditions(
     let known = exception.reported.condition(ExceptionCondition::InUse);
     all.extend(match need {
         _ if !in_force => None,
-        Need::NobodyLooks => None,
+        Need::ScanOff => None,
         Need::Unknown => known.filter(|one| one.observed_generation == Some(exception.generation)).cloned(),
         Need::Known(true) => {
             Some(condition(ExceptionCondition::InUse, true, ExceptionReason::ExemptsObjects, String::new()))
@@ -279,7 +279,7 @@ mod tests {
         assert_eq!(report(ExceptionReason::InForce, Need::Known(false), 4), all);
         let used = report(ExceptionReason::InForce, Need::Known(true), 5);
         assert_eq!((texts(&used)[3].as_str(), used[3].last_transition_time.0), ("InUse True ExemptsObjects", at(5)));
-        assert_eq!(report(ExceptionReason::InForce, Need::NobodyLooks, 6).len(), 3);
+        assert_eq!(report(ExceptionReason::InForce, Need::ScanOff, 6).len(), 3);
         // An exception that is not in effect is neither in use nor unused.
         report(ExceptionReason::InForce, Need::Known(true), 7);
         let over = report(ExceptionReason::Expired, Need::Known(true), 8);
@@ -296,7 +296,7 @@ mod tests {
     fn the_statuses_of_exceptions_for_other_tools_are_up_to_date() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/kstatus/exceptions.json");
         let reported = |(approval, reason, kstatus): (ApprovalState, ExceptionReason, &str)| {
-            let all = conditions(&exception(approval), reason, "why".to_owned(), Need::NobodyLooks, at(1));
+            let all = conditions(&exception(approval), reason, "why".to_owned(), Need::ScanOff, at(1));
             json!({"kstatus": kstatus, "status": {"observedGeneration": 2, "conditions": all}})
         };
         let all: Vec<_> = [

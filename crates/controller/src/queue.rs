@@ -137,7 +137,7 @@ pub enum Requeue {
 pub struct MinDelay(Option<Duration>);
 
 impl MinDelay {
-    /// At this time at the latest, if it is one.
+    /// Limits the delay to `after`, if it has a value.
     pub fn at(&mut self, after: Option<Duration>) {
         self.0 = self.0.into_iter().chain(after).min();
     }

@@ -106,7 +106,7 @@ pub fn reject(
 /// Asks the API server whether it would accept all policies and bindings.
 ///
 /// # Errors
-/// It gave no verdict.
+/// The API server gave no verdict.
 async fn send_all(cx: &Context, accepted: &AcceptedProfile) -> Result<Result<(), Rejection>, ApiError> {
     for (part, pair) in accepted.compiled.bundle.pairs() {
         let policy = &pair.policy;

@@ -88,7 +88,7 @@ pub struct Context {
     pub events: Events,
     /// True if the background scan is on.
     pub scans: bool,
-    /// Counts.
+    /// The metrics.
     pub metrics: Arc<Metrics>,
     /// Starts tasks, and ends the process when one of them panics.
     pub supervisor: Supervisor,

@@ -18,7 +18,7 @@ use crate::{
     waves::RolloutState,
 };
 
-/// By profile.
+/// The states of all profiles.
 #[derive(Debug, Default)]
 pub struct States {
     all: Mutex<BTreeMap<String, Arc<State>>>,
@@ -29,23 +29,23 @@ impl States {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Of a profile that is known.
+    /// The state of a profile, if there is one.
     pub fn get(&self, profile: &str) -> Option<Arc<State>> {
         self.lock().get(profile).cloned()
     }
 
-    /// Of a profile.
+    /// The state of a profile; creates it if there is none.
     pub fn of(&self, profile: &str) -> Arc<State> {
         Arc::clone(self.lock().entry(profile.to_owned()).or_default())
     }
 
-    /// The profile is gone.
+    /// Removes the state of a deleted profile.
     pub fn forget(&self, profile: &str) {
         self.lock().remove(profile);
     }
 }
 
-/// Of one profile.
+/// The state of one profile.
 #[derive(Debug, Default)]
 pub struct State {
     /// Held while policies and bindings are written.

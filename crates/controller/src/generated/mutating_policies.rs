@@ -85,7 +85,7 @@ impl Kind {
 /// The version in which the API server serves the kinds, if it does.
 ///
 /// # Errors
-/// It gave no answer.
+/// The API server gave no answer.
 pub async fn served(client: &Client) -> Result<Option<&'static str>, ApiError> {
     for version in VERSIONS {
         match call(client.list_api_group_resources(&format!("{GROUP}/{version}"))).await {

@@ -23,7 +23,7 @@ pub struct Heartbeat {
 }
 
 impl Heartbeat {
-    /// Now.
+    /// A heartbeat with progress now.
     pub fn new() -> Self {
         Self { start: Instant::now(), last: AtomicU64::new(0) }
     }
@@ -42,11 +42,11 @@ impl Heartbeat {
 /// The state of the controller.
 #[derive(Clone)]
 pub struct Health {
-    /// Of the lanes.
+    /// The heartbeats of the lanes.
     pub heartbeats: Vec<Arc<Heartbeat>>,
     /// The store, which must be complete.
     pub store: Arc<Store>,
-    /// Counts.
+    /// The metrics.
     pub metrics: Arc<Metrics>,
 }
 

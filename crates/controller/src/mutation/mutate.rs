@@ -65,18 +65,18 @@ pub struct MutationState {
 /// Result of the probe of mutation.
 #[derive(Clone, Debug, PartialEq)]
 enum PodMutation {
-    /// They are, or the profile mutates no pod that can show it.
+    /// Pods are mutated as declared, or the profile mutates no pod that can show it.
     AsDeclared,
-    /// It is not known yet.
+    /// There is no observation yet.
     Pending,
-    /// For some API server no engine mutates them.
+    /// No engine mutates the pods of some API server.
     Missing(String),
-    /// It could not be observed.
+    /// The observation failed.
     Unknown(String),
 }
 
 impl MutationState {
-    /// True if pods were observed to be mutated as the profile says.
+    /// True if pods were observed to be mutated as the profile declares.
     pub fn is_as_declared(&self) -> bool {
         self.mutated == PodMutation::AsDeclared
     }

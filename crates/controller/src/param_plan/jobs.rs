@@ -24,7 +24,7 @@ pub enum Class {
     Urgent,
     /// One of all namespaces, after the profile has changed.
     Bulk,
-    /// It failed before.
+    /// The job failed before.
     Retry,
 }
 

@@ -14,22 +14,22 @@ use crate::watch::store::Tenants;
 #[derive(Debug, Default)]
 pub struct Plan {
     namespaces: BTreeMap<String, NamespacePlan>,
-    /// How many namespaces the profile selects.
+    /// Number of namespaces that the profile selects.
     pub selected: usize,
-    /// Those by stage, in the order of [`Stage::ALL`].
+    /// Selected namespaces by stage, in the order of [`Stage::ALL`].
     pub by_stage: [usize; Stage::ALL.len()],
-    /// In how many of them pods are validated.
+    /// Number of selected namespaces in which pods are validated.
     pub ready: usize,
-    /// In how many some parameters have values that only the policy before this one reads.
+    /// Number of namespaces with parameters that only the previous policy reads.
     pub carried: usize,
     /// Namespaces in which every pod violates the profile, with the reason.
     pub problems: BTreeMap<String, String>,
-    /// Those with parameters that should not be there.
+    /// Namespaces with parameters to remove.
     pub removable: BTreeSet<String>,
 }
 
 impl Plan {
-    /// Of all namespaces.
+    /// The plan for all namespaces.
     pub fn new(rules: Rules<'_>, tenants: &Tenants) -> Self {
         let mut plan = Self::default();
         let mut known = BTreeSet::new();

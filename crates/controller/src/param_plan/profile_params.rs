@@ -67,7 +67,7 @@ pub struct Summary {
     pub selected: usize,
     /// Those by stage, in the order of [`Stage::ALL`](palisade_api::Stage::ALL).
     pub by_stage: [usize; 3],
-    /// In how many of them pods are validated.
+    /// Number of selected namespaces in which pods are validated.
     pub ready: usize,
     /// Those in which every pod violates the profile because of a parameter, and why.
     pub problems: BTreeMap<String, String>,
@@ -91,7 +91,7 @@ impl ProfileParams {
         self.target.is_some()
     }
 
-    /// From now on parameters stay as they are.
+    /// Stops writes: parameters remain unchanged.
     pub fn stop(&mut self) {
         *self = Self::default();
     }

@@ -7,17 +7,17 @@ use palisade_api::ParameterType;
 /// requests if it cannot read one of its parameters.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum RetainedParams {
-    /// Only those that the profile declares.
+    /// No parameters except those that the profile declares.
     #[default]
     Nothing,
-    /// These, as `name:Type`.
+    /// These parameters in addition, as `name:Type`.
     Only(BTreeSet<String>),
-    /// Unknown, so all.
+    /// All parameters, because the required ones are unknown.
     Everything,
 }
 
 impl RetainedParams {
-    /// Those of a policy, from its annotation.
+    /// The parameters that a policy reads, from its annotation.
     pub fn of_annotation(annotation: Option<&String>) -> Self {
         match annotation {
             None => Self::Everything,
@@ -25,7 +25,7 @@ impl RetainedParams {
         }
     }
 
-    /// Both.
+    /// The parameters of both.
     #[must_use]
     pub fn and(self, other: &Self) -> Self {
         match (self, other) {

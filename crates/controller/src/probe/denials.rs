@@ -35,11 +35,11 @@ pub async fn all_deny(namespace: &ProbeNamespace, accepted: &AcceptedProfile, pa
 /// The answer of a server about a violating object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Denial {
-    /// It denies it by the policy, of this generation.
+    /// The policy of this generation denies it.
     Shown,
-    /// It does not.
+    /// The policy does not deny it.
     Missing,
-    /// It does not answer in time.
+    /// The server does not answer in time.
     NoAnswer,
     /// The server is known not to answer, or another component denies the object.
     Hidden,

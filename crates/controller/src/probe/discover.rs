@@ -11,11 +11,11 @@ use crate::api_request::ApiError;
 /// The addresses of the API servers, or why they are unknown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Found {
-    /// At these addresses.
+    /// The API servers have these addresses.
     At(Vec<Uri>),
     /// No addresses can be found, for this reason.
     Alone(String),
-    /// They could not be read this time, for this reason.
+    /// The addresses could not be read this time, for this reason.
     Unknown(String),
 }
 

@@ -36,7 +36,7 @@ pub struct ObservedMutators {
 /// The results for all API servers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MutationAnswer {
-    /// By address.
+    /// Results by address.
     servers: Vec<(String, Result<ObservedMutators, String>)>,
 }
 

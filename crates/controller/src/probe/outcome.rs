@@ -56,7 +56,7 @@ impl Outcome {
 /// The results for all API servers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EnforcementAnswer {
-    /// By address.
+    /// Results by address.
     pub servers: Vec<(String, Outcome)>,
     /// Why only one was probed, if there may be others.
     pub alone: Option<String>,

@@ -66,7 +66,7 @@ pub struct Pace {
 /// Shared resources of all questions.
 #[derive(Debug)]
 pub struct Common {
-    /// For the probe namespace.
+    /// The turns in the probe namespace.
     pub turns: Arc<ProbeQueue>,
     /// Where reconciles are triggered.
     pub queue: Arc<ProfileQueue>,

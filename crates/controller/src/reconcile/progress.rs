@@ -36,7 +36,7 @@ pub struct Progress {
     pub failures: u32,
 }
 
-/// By profile.
+/// The progress of all profiles.
 #[derive(Debug, Default)]
 pub struct AllProgress {
     all: Mutex<BTreeMap<String, Progress>>,

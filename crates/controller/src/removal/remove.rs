@@ -77,12 +77,12 @@ pub enum Removal {
     Bound,
     /// The bindings are deleted, and the API server may not have noticed.
     Releasing {
-        /// Since when they are deleted.
+        /// The time of the deletion.
         since: Instant,
     },
     /// The API server no longer evaluates the policies, from this time on.
     Released {
-        /// From when.
+        /// The time.
         at: Instant,
     },
     /// The policies are deleted; the parameters are being deleted.

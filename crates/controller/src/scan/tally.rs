@@ -20,9 +20,9 @@ const MAX_CHECKS: usize = 256;
 /// Findings of one profile in one namespace.
 #[derive(Debug, Default)]
 pub struct Tally {
-    /// By the workload's kind and name, and by check.
+    /// Violations by kind and name of the workload, and by check.
     violations: BTreeMap<(String, String), Violations>,
-    /// By the workload's kind and name.
+    /// Workloads without a verdict, by kind and name.
     not_judged: BTreeMap<String, Unjudged>,
 }
 
@@ -31,7 +31,7 @@ pub struct Tally {
 pub struct Violations {
     /// The workload.
     pub workload: Reference,
-    /// Of the first object.
+    /// The message about the first object.
     pub message: String,
     /// How many objects of the workload violate the check.
     pub objects: i64,
@@ -46,7 +46,7 @@ pub struct Unjudged {
     pub message: String,
 }
 
-/// By profile and namespace.
+/// Tallies by profile and namespace.
 pub type Tallies = BTreeMap<(String, String), Tally>;
 
 /// Counts the findings. Each object of a workload counts for the topmost known workload.

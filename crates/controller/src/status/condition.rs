@@ -8,16 +8,16 @@ use palisade_api::{
 /// Status of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConditionStatus {
-    /// It does.
+    /// The condition holds.
     True,
-    /// It does not.
+    /// The condition does not hold.
     False,
-    /// It is not known.
+    /// The controller does not know whether it holds.
     Unknown,
 }
 
 impl ConditionStatus {
-    /// All of them.
+    /// All values.
     pub const ALL: [Self; 3] = [Self::True, Self::False, Self::Unknown];
 
     /// The value in a condition.

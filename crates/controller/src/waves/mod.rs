@@ -24,7 +24,7 @@ pub struct RolloutState {
     pub generation: Option<i64>,
     /// Times of the evaluation of namespaces with violations.
     pub evaluated: BTreeMap<String, Instant>,
-    /// True if pods were observed to be mutated as the profile says. They are evaluated as if they were.
+    /// True if pods were observed to be mutated as the profile declares. They are evaluated as if they were.
     pub mutated: bool,
     /// How often it failed in a row.
     pub failures: u32,

@@ -97,7 +97,7 @@ pub struct Store {
 struct Inner {
     profiles: Table<String, Arc<ObservedProfile>>,
     namespaces: Table<String, Arc<ObservedNamespace>>,
-    /// By profile and namespace.
+    /// Parameters by profile and namespace.
     params: Table<(String, String), Arc<ObservedParams>>,
     policies: Table<String, Arc<ValidatingAdmissionPolicy>>,
     bindings: Table<String, Arc<ValidatingAdmissionPolicyBinding>>,
