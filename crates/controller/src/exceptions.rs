@@ -24,39 +24,42 @@ use palisade_compiler::{Exceptions, selects};
 use serde_json::json;
 
 use crate::{
-    accepted::AcceptedProfile,
-    asked::{ObservedException, Reported},
-    call::{ApiError, call},
+    api_request::{ApiError, call},
     context::Context,
-    queue::{Later, Next},
+    generations::accepted::AcceptedProfile,
+    object_name::{NamespaceName, ProfileName},
+    queue::{MinDelay, Requeue},
     status::ConditionStatus,
-    table::version,
+    watch::{
+        exception_store::{ObservedException, Reported},
+        watch_cache::version,
+    },
 };
 
 /// How long after a failed write it is tried again.
-const AGAIN: Duration = Duration::from_secs(10);
+const RETRY_INTERVAL: Duration = Duration::from_secs(10);
 /// The longest message, in characters.
-const LONGEST: usize = 1000;
+const MAX_MESSAGE_CHARS: usize = 1000;
 
 /// Processes a namespace.
-pub fn work(cx: Arc<Context>, namespace: String) -> BoxFuture<'static, Next> {
+pub fn work(cx: Arc<Context>, namespace: NamespaceName) -> BoxFuture<'static, Requeue> {
     async move { report_all(&cx, &namespace).await }.boxed()
 }
 
-async fn report_all(cx: &Context, namespace: &str) -> Next {
+async fn report_all(cx: &Context, namespace: &str) -> Requeue {
     let now = Timestamp::now();
-    let mut later = Later::default();
-    for exception in cx.store.asked.in_namespace(namespace) {
+    let mut later = MinDelay::default();
+    for exception in cx.store.exceptions.in_namespace(namespace) {
         if cx.stop.is_cancelled() {
-            return Next::Change;
+            return Requeue::Change;
         }
         let Some((reason, message)) = standing(cx, namespace, &exception, now) else { continue };
         if let Ok(rest) = Duration::try_from(exception.request.expires.duration_since(now)) {
-            // A little later, so that it is surely over.
+            // A second later, so that it has certainly expired.
             later.at((!rest.is_zero()).then(|| rest + Duration::from_secs(1)));
         }
-        let need = match cx.store.asked.is_needed(&exception) {
-            _ if !cx.scans => Need::NobodyLooks,
+        let need = match cx.store.exceptions.is_needed(&exception) {
+            _ if !cx.scans => Need::ScanOff,
             None => Need::Unknown,
             Some(is) => Need::Known(is),
         };
@@ -70,7 +73,7 @@ async fn report_all(cx: &Context, namespace: &str) -> Next {
         let profile = &exception.request.profile;
         if reason == ExceptionReason::Expired {
             cx.store.touch(profile, namespace);
-            cx.queues.params.trigger([profile.clone()]);
+            cx.queues.params.trigger([ProfileName::new(profile)]);
         }
         match write(cx, namespace, &exception, &reported).await {
             Ok(()) => {
@@ -78,13 +81,13 @@ async fn report_all(cx: &Context, namespace: &str) -> Next {
                     announce_end(cx, namespace, &exception);
                 }
                 // The status of the profile counts it.
-                cx.queue.trigger([profile.clone()]);
+                cx.queue.trigger([ProfileName::new(profile)]);
             }
-            // It was deleted, or made anew, and the watch shows that.
+            // It was deleted or recreated, and the watch shows that.
             Err(error) if error.is_not_found() || error.is_conflict() => {}
             Err(error) => {
                 tracing::warn!(namespace, exception = exception.name, %error, "could not write the status of an exception");
-                later.at(Some(AGAIN));
+                later.at(Some(RETRY_INTERVAL));
             }
         }
     }
@@ -102,7 +105,7 @@ fn standing(
     if cx.store.profile(profile).is_none() {
         return Some((ExceptionReason::ProfileNotFound, format!("ToolSecurityProfile {profile} does not exist")));
     }
-    let target: Arc<AcceptedProfile> = cx.states.get(profile)?.tenancy().target.clone()?;
+    let target: Arc<AcceptedProfile> = cx.states.get(profile)?.params().target.clone()?;
     let (found, observed) = cx.store.tenant(profile, namespace);
     let found = found?.namespace.get();
     if !selects(&target.profile.spec, &found) {
@@ -113,7 +116,7 @@ fn standing(
     if reason != ExceptionReason::InForce {
         return Some((reason, message));
     }
-    let all = cx.store.asked.of(profile, namespace);
+    let all = cx.store.exceptions.of(profile, namespace);
     let desired = target.compiled.params(&found, all.iter().map(|one| &one.request), now)?.spec;
     if !desired.problem.is_empty() {
         let message = format!("every pod in this namespace violates profile {profile}: {}", desired.problem);
@@ -137,9 +140,9 @@ fn standing(
 /// Result of the background scan for an exception.
 #[derive(Clone, Copy, Debug)]
 enum Need {
-    /// It is off.
-    NobodyLooks,
-    /// There is no result yet. The reported condition is kept until then.
+    /// The scan is off.
+    ScanOff,
+    /// The scan has no result yet. The reported condition is kept until then.
     Unknown,
     /// True if an existing object needs the exception.
     Known(bool),
@@ -160,7 +163,7 @@ fn conditions(
             type_: type_.to_string(),
             status: status.to_owned(),
             reason: reason.to_string(),
-            message: message.chars().take(LONGEST).collect(),
+            message: message.chars().take(MAX_MESSAGE_CHARS).collect(),
             observed_generation: Some(exception.generation),
             last_transition_time: before.map_or(Time(now), |before| before.last_transition_time.clone()),
         }
@@ -179,7 +182,7 @@ fn conditions(
     let known = exception.reported.condition(ExceptionCondition::InUse);
     all.extend(match need {
         _ if !in_force => None,
-        Need::NobodyLooks => None,
+        Need::ScanOff => None,
         Need::Unknown => known.filter(|one| one.observed_generation == Some(exception.generation)).cloned(),
         Need::Known(true) => {
             Some(condition(ExceptionCondition::InUse, true, ExceptionReason::ExemptsObjects, String::new()))
@@ -221,8 +224,8 @@ async fn write(
         "status": {"conditions": conditions, "observedGeneration": generation},
     }));
     let written = call(api.patch_status(&exception.name, &parameters, &patch)).await?;
-    cx.metrics.wrote("ToolSecurityException", "patch");
-    cx.store.asked.wrote(namespace, exception, version(&written.metadata), reported.clone());
+    cx.metrics.writes.wrote("ToolSecurityException", "patch");
+    cx.store.exceptions.wrote(namespace, exception, version(&written.metadata), reported.clone());
     Ok(())
 }
 
@@ -254,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn times_of_transitions_stay_and_what_the_scan_said_holds_until_it_looks_again() {
+    fn transition_times_and_scan_results_are_kept_until_they_change() {
         let mut of = exception(ApprovalState::Current);
         let next =
             |of: &ObservedException, reason, need, second| conditions(of, reason, "why".to_owned(), need, at(second));
@@ -276,12 +279,12 @@ mod tests {
         assert_eq!(report(ExceptionReason::InForce, Need::Known(false), 4), all);
         let used = report(ExceptionReason::InForce, Need::Known(true), 5);
         assert_eq!((texts(&used)[3].as_str(), used[3].last_transition_time.0), ("InUse True ExemptsObjects", at(5)));
-        assert_eq!(report(ExceptionReason::InForce, Need::NobodyLooks, 6).len(), 3);
-        // What is not in force is neither in use nor unused.
+        assert_eq!(report(ExceptionReason::InForce, Need::ScanOff, 6).len(), 3);
+        // An exception that is not in effect is neither in use nor unused.
         report(ExceptionReason::InForce, Need::Known(true), 7);
         let over = report(ExceptionReason::Expired, Need::Known(true), 8);
         assert_eq!(texts(&over), ["Approved True Approved", "Ready False Expired", "Stalled True Expired"]);
-        // What was said of another generation says nothing of this one.
+        // Conditions of another generation do not count for this one.
         report(ExceptionReason::InForce, Need::Known(true), 9);
         of.generation = 3;
         assert_eq!(next(&of, ExceptionReason::InForce, Need::Unknown, 10).len(), 3);
@@ -293,7 +296,7 @@ mod tests {
     fn the_statuses_of_exceptions_for_other_tools_are_up_to_date() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/kstatus/exceptions.json");
         let reported = |(approval, reason, kstatus): (ApprovalState, ExceptionReason, &str)| {
-            let all = conditions(&exception(approval), reason, "why".to_owned(), Need::NobodyLooks, at(1));
+            let all = conditions(&exception(approval), reason, "why".to_owned(), Need::ScanOff, at(1));
             json!({"kstatus": kstatus, "status": {"observedGeneration": 2, "conditions": all}})
         };
         let all: Vec<_> = [

@@ -5,7 +5,7 @@
 //!    ^                    |
 //!    |                    +--> parameters   resolve -> jobs -> write: the parameters of each namespace
 //!    |                    |
-//!    |                    +--> reconcile    compile -> check -> try -> (parameters) -> apply -> probe -> report
+//!    |                    +--> reconcile    compile -> check -> dry run -> (parameters) -> apply -> probe -> report
 //!    |                    |           |
 //!    |                    +--> rollouts     evaluate -> promote: namespaces to stricter stages, in waves
 //!    |                    |           |
@@ -15,13 +15,16 @@
 //! ```
 //!
 //! There are five lanes, and none waits for another: each has a separate queue, and processes all due profiles
-//! concurrently (the lane of exceptions processes namespaces). Their shared data of a profile is in `state`, behind locks
-//! that are never held while awaiting. Therefore repairs wait for no other work. Beside the lanes, `probe` asks each API
-//! server what it enforces, `scan` evaluates existing objects, `mutate` maintains the engine that mutates pods (a policy
-//! of the API server, otherwise the webhook), and `registration` maintains the entries of the webhook.
+//! concurrently (the lane of exceptions processes namespaces). Their shared data of a profile is in `context::state`,
+//! behind locks that are never held while awaiting. Therefore repairs wait for no other work. Beside the lanes, `probe`
+//! asks each API server what it enforces, `scan` evaluates existing objects, `mutation` maintains the engine that
+//! mutates pods (a policy of the API server, otherwise the webhook), and `registration` maintains the entries of the
+//! webhook.
 //!
-//! The controller's copy of the cluster is in one place, `store`, which watches keep up to date. After a restart, the
-//! controller reads all objects and writes none that is already correct.
+//! `generations::target` decides which generation of a profile must be in effect.
+//!
+//! The controller's copy of the cluster is in one place, `watch::store`, which watches keep up to date. After a
+//! restart, the controller reads all objects and writes none that is already correct.
 //!
 //! One of several replicas is the leader ([`leader`]); the others keep their copy up to date, and start no work.
 //!
@@ -29,16 +32,14 @@
 //!
 //! Each module uses only modules before it:
 //!
-//! 1. Tools: `call`, `text`, `table`, `packed`, `queue`, `lease`, `options`, `status`, `metrics`, `fence`, `leader`, `events`,
-//!    `traces`.
-//! 2. Known state: `asked`, `store`, `redirects`, `health`, `accepted`, `compare`, `converge`, `native`.
-//! 3. Stages that need no context: `observe`, `compile`, `revision`, `last_good`, `resolve`, `jobs`, `tenancy`, `judge`,
-//!    `waves`, `state`, `conditions`, `registration`, `probe`.
-//! 4. Shared by all stages: `context`, `pages`.
-//! 5. Stages: `finalizer`, `delete`, `trial`, `apply`, `repair`, `write`, `params`, `rollout`, `exceptions`,
-//!    `scan`, `mutate`, `remove`, `report`.
-//! 6. The driver: `lane`, `progress`, `reconcile`, `run`.
-//! 7. The command line: `cleanup`, `verify`, `command`.
+//! 1. Tools: `api_request`, `message`, `object_name`, `queue`.
+//! 2. Known state: `watch`, `generations`, `generated`, `param_plan`.
+//! 3. Reports and process: `status`, `metrics`, `leader`, `options`, `traces`.
+//! 4. Work that needs no context: `evaluation`, `waves`, `registration`, `probe`.
+//! 5. Shared by all stages: `context`.
+//! 6. Stages: `apply`, `params`, `mutation`, `removal`, `rollout`, `exceptions`, `scan`.
+//! 7. The driver: `reconcile`, `lanes`.
+//! 8. The command line: `command`.
 
 #![allow(
     clippy::disallowed_methods,
@@ -46,69 +47,41 @@
     reason = "this crate does I/O: it has a clock, files and an environment"
 )]
 
-mod accepted;
+mod api_request;
 mod apply;
-mod asked;
-mod call;
-mod cleanup;
 mod command;
-mod compare;
-mod compile;
-mod conditions;
 mod context;
-mod converge;
-mod delete;
-mod events;
+mod evaluation;
 mod exceptions;
-mod fence;
-mod finalizer;
-mod health;
-mod jobs;
-mod judge;
-mod lane;
-mod last_good;
+mod generated;
+mod generations;
+mod lanes;
 mod leader;
-mod lease;
+mod message;
 mod metrics;
-mod mutate;
-mod native;
-mod observe;
+mod mutation;
+mod object_name;
 mod options;
-mod packed;
-mod pages;
+mod param_plan;
 mod params;
 mod probe;
-mod progress;
 mod queue;
 mod reconcile;
-mod redirects;
 mod registration;
-mod remove;
-mod repair;
-mod report;
-mod resolve;
-mod revision;
+mod removal;
 mod rollout;
-mod run;
 mod scan;
-mod state;
 mod status;
-mod store;
-mod table;
-mod tenancy;
 #[cfg(test)]
 mod tests;
-mod text;
 #[cfg(feature = "traces")]
 mod traces;
-mod trial;
-mod verify;
+mod watch;
 mod waves;
-mod write;
 
 pub use command::main;
 pub use context::Access;
-pub use lease::Timing;
+pub use lanes::run::{Controller, Error, Running, run};
+pub use leader::lease::Timing;
 pub use metrics::example as example_metrics;
 pub use options::{ApiServers, Options, PolicyReports, ScanInterval};
-pub use run::{Controller, Error, Running, run};

@@ -6,7 +6,7 @@ use clap::builder::RangedU64ValueParser;
 use http::Uri;
 use palisade_process::duration;
 
-use crate::lease::Timing;
+use crate::leader::lease::Timing;
 
 /// A number that is not 0, because 0 would stop all work.
 fn some() -> RangedU64ValueParser<usize> {

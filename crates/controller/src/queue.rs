@@ -1,9 +1,9 @@
-//! Queues of profiles with the time of their next reconciliation.
+//! Queues of lanes: the keys, which are names of profiles or of namespaces, with the time of their next turn.
 //!
 //! This crate does not use the controller of kube-runtime, which supports one watched kind with relations and passes an
 //! object reference to its reconciler. Here six kinds feed one store, a change affects the profiles that select a
 //! namespace now or did before, and the state of a profile in memory belongs to its reconciler. The remaining
-//! requirements are: one time for each profile, the earliest wins, and never one profile twice at the same time.
+//! requirements are: one time for each key, the earliest wins, and never one key twice at the same time.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,88 +13,94 @@ use std::{
 
 use tokio::{sync::Notify, time::Instant};
 
-/// The times by profile.
-#[derive(Debug, Default)]
-pub struct Queue {
-    due: Mutex<BTreeMap<String, Instant>>,
+use crate::object_name::{NamespaceName, ProfileName};
+
+/// A queue of profiles.
+pub type ProfileQueue = Queue<ProfileName>;
+/// A queue of namespaces.
+pub type NamespaceQueue = Queue<NamespaceName>;
+
+/// The times by key.
+#[derive(Debug)]
+pub struct Queue<K> {
+    due: Mutex<BTreeMap<K, Instant>>,
     changed: Notify,
     debounce: Duration,
 }
 
-impl Queue {
+impl<K: Clone + Ord> Queue<K> {
     /// A queue that collects changes for `debounce`.
     pub fn new(debounce: Duration) -> Self {
-        Self { debounce, ..Self::default() }
+        Self { due: Mutex::new(BTreeMap::new()), changed: Notify::new(), debounce }
     }
 
-    /// Something about these profiles has changed.
-    pub fn trigger(&self, profiles: impl IntoIterator<Item = String>) {
-        for profile in profiles {
-            self.schedule(profile, self.debounce);
+    /// Something about these keys has changed.
+    pub fn trigger(&self, keys: impl IntoIterator<Item = K>) {
+        for key in keys {
+            self.schedule(key, self.debounce);
         }
     }
 
-    /// Reconcile the profile after this time at the latest.
-    pub fn schedule(&self, profile: String, after: Duration) {
+    /// Process the key after this time at the latest.
+    pub fn schedule(&self, key: K, after: Duration) {
         let at = Instant::now() + after;
         let mut due = self.due.lock().unwrap_or_else(PoisonError::into_inner);
-        let entry = due.entry(profile).or_insert(at);
+        let entry = due.entry(key).or_insert(at);
         *entry = at.min(*entry);
         drop(due);
         self.changed.notify_one();
     }
 
-    /// Waits for the next profile that is due and not `busy`, and takes it. Can be cancelled.
-    pub async fn next(&self, busy: &BTreeSet<String>) -> String {
+    /// Waits for the next key that is due and not `busy`, and takes it. Can be cancelled.
+    pub async fn next(&self, busy: &BTreeSet<K>) -> K {
         loop {
-            let earliest = self.take(busy);
-            match earliest {
-                Earliest::Due(profile) => return profile,
-                Earliest::At(at) => {
+            match self.take(busy) {
+                NextDeadline::Due(key) => return key,
+                NextDeadline::At(at) => {
                     tokio::select! {
                         () = tokio::time::sleep_until(at) => {}
                         () = self.changed.notified() => {}
                     }
                 }
-                Earliest::None => self.changed.notified().await,
+                NextDeadline::None => self.changed.notified().await,
             }
         }
     }
 
-    fn take(&self, busy: &BTreeSet<String>) -> Earliest {
+    fn take(&self, busy: &BTreeSet<K>) -> NextDeadline<K> {
         let mut due = self.due.lock().unwrap_or_else(PoisonError::into_inner);
-        let earliest = due.iter().filter(|(profile, _)| !busy.contains(*profile)).min_by_key(|(_, at)| **at);
+        let earliest = due.iter().filter(|(key, _)| !busy.contains(*key)).min_by_key(|(_, at)| **at);
         match earliest {
-            None => Earliest::None,
-            Some((_, at)) if *at > Instant::now() => Earliest::At(*at),
-            Some((profile, _)) => {
-                let profile = profile.clone();
-                due.remove(&profile);
-                Earliest::Due(profile)
+            None => NextDeadline::None,
+            Some((_, at)) if *at > Instant::now() => NextDeadline::At(*at),
+            Some((key, _)) => {
+                let key = key.clone();
+                due.remove(&key);
+                NextDeadline::Due(key)
             }
         }
     }
 }
 
-enum Earliest {
+enum NextDeadline<K> {
     None,
     At(Instant),
-    Due(String),
+    Due(K),
 }
 
-/// When a lane works on which profile. Each lane has its own times, so that none waits for another.
+/// The queues of all lanes. Each lane has separate times, so that none waits for another.
 #[derive(Clone, Debug)]
 pub struct Queues {
     /// A new generation, the status.
-    pub reconcile: Arc<Queue>,
+    pub reconcile: Arc<ProfileQueue>,
     /// Policies and bindings that were changed by another client.
-    pub repairs: Arc<Queue>,
+    pub repairs: Arc<ProfileQueue>,
     /// Parameters in namespaces.
-    pub params: Arc<Queue>,
+    pub params: Arc<ProfileQueue>,
     /// Namespaces that are taken to stricter stages.
-    pub rollouts: Arc<Queue>,
+    pub rollouts: Arc<ProfileQueue>,
     /// Exception requests: by namespace, and not by profile.
-    pub exceptions: Arc<Queue>,
+    pub exceptions: Arc<NamespaceQueue>,
 }
 
 impl Queues {
@@ -110,7 +116,7 @@ impl Queues {
     }
 
     /// Something about these profiles has changed: triggers all lanes that work on profiles.
-    pub fn trigger_all(&self, profiles: &BTreeSet<String>) {
+    pub fn trigger_all(&self, profiles: &BTreeSet<ProfileName>) {
         for queue in [&self.reconcile, &self.repairs, &self.params, &self.rollouts] {
             queue.trigger(profiles.iter().cloned());
         }
@@ -119,7 +125,7 @@ impl Queues {
 
 /// When to work on a profile again, if nothing triggers it before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
+pub enum Requeue {
     /// When something changes.
     Change,
     /// After this time.
@@ -128,17 +134,17 @@ pub enum Next {
 
 /// The earliest of some times.
 #[derive(Debug, Default)]
-pub struct Later(Option<Duration>);
+pub struct MinDelay(Option<Duration>);
 
-impl Later {
-    /// At this time at the latest, if it is one.
+impl MinDelay {
+    /// Limits the delay to `after`, if it has a value.
     pub fn at(&mut self, after: Option<Duration>) {
         self.0 = self.0.into_iter().chain(after).min();
     }
 
     /// The result for the lane.
-    pub fn next(&self) -> Next {
-        self.0.map_or(Next::Change, Next::After)
+    pub fn next(&self) -> Requeue {
+        self.0.map_or(Requeue::Change, Requeue::After)
     }
 }
 
@@ -148,17 +154,17 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn changes_are_batched_and_busy_profiles_wait() {
-        let queue = Queue::new(Duration::from_millis(20));
+        let queue = ProfileQueue::new(Duration::from_millis(20));
         let start = Instant::now();
-        queue.schedule("a".into(), Duration::from_mins(1));
+        queue.schedule(ProfileName::new("a"), Duration::from_mins(1));
         for _ in 0..200 {
-            queue.trigger(["a".into(), "b".into()]);
+            queue.trigger(["a", "b"].map(ProfileName::new));
         }
-        let busy = BTreeSet::from(["a".to_owned()]);
-        assert_eq!(queue.next(&busy).await, "b");
+        let busy = BTreeSet::from([ProfileName::new("a")]);
+        assert_eq!(queue.next(&busy).await.as_str(), "b");
         assert!(start.elapsed() < Duration::from_millis(25));
         assert!(tokio::time::timeout(Duration::from_secs(5), queue.next(&busy)).await.is_err());
-        assert_eq!(queue.next(&BTreeSet::new()).await, "a");
+        assert_eq!(queue.next(&BTreeSet::new()).await.as_str(), "a");
         assert!(tokio::time::timeout(Duration::from_mins(5), queue.next(&BTreeSet::new())).await.is_err());
     }
 }

@@ -40,16 +40,17 @@ use tokio::{
 };
 
 use crate::{
-    accepted::AcceptedProfile,
-    call::{ApiError, call},
-    queue::Queue,
-    store::{ProfileNames, Store},
+    api_request::{ApiError, call},
+    generations::accepted::AcceptedProfile,
+    object_name::ProfileName,
+    queue::ProfileQueue,
+    watch::store::{ProfileNames, Store},
 };
 
 /// How often the registration is checked when nothing is known to have changed.
-const AGAIN: Duration = Duration::from_secs(5);
+const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 /// The shortest time between two turns, so that changes of many profiles become one write.
-const PAUSE: Duration = Duration::from_millis(50);
+const MIN_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Tells if the API server must call the webhook for the pods of a profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,7 +139,7 @@ impl Registration {
         let known = found.webhooks.take().unwrap_or_default();
         found.metadata.managed_fields = None;
         let desired = entries(&self.lock(), profiles, published.as_ref(), &known);
-        self.lock().retain(|profile, desired| desired.accepted.is_some() || profiles.contains(profile));
+        self.lock().retain(|profile, desired| desired.accepted.is_some() || profiles.contains(profile.as_str()));
         if desired == known {
             return Ok(self.report(BTreeMap::new()));
         }
@@ -182,9 +183,9 @@ impl Registration {
     fn report(&self, problems: BTreeMap<String, String>) -> ProfileNames {
         let mut known = self.problems.lock().unwrap_or_else(PoisonError::into_inner);
         let names = known.keys().chain(problems.keys());
-        let other = names.filter(|name| known.get(*name) != problems.get(*name)).cloned().collect();
+        let changed = names.filter(|name| known.get(*name) != problems.get(*name)).map(ProfileName::new).collect();
         *known = problems;
-        other
+        changed
     }
 }
 
@@ -203,9 +204,9 @@ fn entries(
     published: Option<&Published>,
     found: &[MutatingWebhook],
 ) -> Vec<MutatingWebhook> {
-    let entry = |profile: &String| {
+    let entry = |profile: &ProfileName| {
         let known = found.iter().find(|found| found.name == names::webhook_entry(profile)).cloned();
-        let Some(Desired { accepted, wanted }) = desired.get(profile) else { return known };
+        let Some(Desired { accepted, wanted }) = desired.get(profile.as_str()) else { return known };
         let accepted = accepted.as_ref()?;
         if *wanted == Wanted::No || (*wanted == Wanted::UntilReplaced && known.is_none()) {
             return None;
@@ -225,7 +226,7 @@ pub fn start(
     registration: &Arc<Registration>,
     client: &Client,
     store: &Arc<Store>,
-    queue: &Arc<Queue>,
+    queue: &Arc<ProfileQueue>,
     tasks: &Supervisor,
 ) {
     let config: Api<ConfigMap> = Api::namespaced(client.clone(), OPERATOR_NAMESPACE);
@@ -258,8 +259,8 @@ pub fn start(
                         }
                     }
                 }
-                sleep(PAUSE).await;
-                let _ = timeout(AGAIN, registration.changed.notified()).await;
+                sleep(MIN_CHECK_INTERVAL).await;
+                let _ = timeout(CHECK_INTERVAL, registration.changed.notified()).await;
             }
         };
         let _: Option<()> = stop.run_until_cancelled(turns).await;
@@ -307,13 +308,13 @@ mod tests {
     fn webhook_entry_exists_while_served_and_wanted() {
         let (one, two, still) = (accepted("one", "Webhook"), accepted("two", "Auto"), accepted("still", "Native"));
         let all = desired(&[(&one, Wanted::Yes), (&two, Wanted::No), (&still, Wanted::UntilReplaced)]);
-        let profiles: ProfileNames = ["one", "two", "still"].map(str::to_owned).into();
+        let profiles: ProfileNames = ["one", "two", "still"].map(ProfileName::new).into();
         assert_eq!(entries(&all, &profiles, None, &[]), []);
         let now = published(Some("PEM"));
         let written = entries(&all, &profiles, Some(&now), &[]);
         assert_eq!(names_of(&written), ["one.mutate.toolsecurity.dev"]);
         assert_eq!(written[0].client_config.ca_bundle.as_ref().unwrap().0, b"PEM");
-        // What an older webhook has registered stays until this one publishes something.
+        // The entries of an older webhook remain until this one publishes its address.
         let before = |accepted: &Arc<AcceptedProfile>| {
             accepted.compiled.mutation.as_ref().unwrap().webhook(&published(Some("OLD")))
         };
@@ -328,7 +329,7 @@ mod tests {
     fn unchecked_profile_keeps_its_webhook_entry_until_deleted() {
         let one = accepted("one", "Webhook");
         let found = [one.compiled.mutation.as_ref().unwrap().webhook(&published(Some("OLD")))];
-        let profiles: ProfileNames = ["one".to_owned()].into();
+        let profiles: ProfileNames = [ProfileName::new("one")].into();
         assert_eq!(entries(&BTreeMap::new(), &profiles, Some(&published(None)), &found), found);
         assert_eq!(entries(&BTreeMap::new(), &ProfileNames::new(), Some(&published(None)), &found), []);
         let none = BTreeMap::from([("one".to_owned(), Desired { accepted: None, wanted: Wanted::No })]);
@@ -339,7 +340,7 @@ mod tests {
     fn injected_ca_bundles_are_kept() {
         let one = accepted("one", "Webhook");
         let all = desired(&[(&one, Wanted::Yes)]);
-        let profiles: ProfileNames = ["one".to_owned()].into();
+        let profiles: ProfileNames = [ProfileName::new("one")].into();
         let found = entries(&all, &profiles, Some(&published(Some("INJECTED"))), &[]);
         assert_eq!(entries(&all, &profiles, Some(&published(None)), &found), found);
     }

@@ -5,24 +5,24 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::{Api, Client};
 use tokio::time::timeout;
 
-use super::wait::{ANSWER, no_answer};
-use crate::call::ApiError;
+use super::wait::{ANSWER_TIMEOUT, no_answer};
+use crate::api_request::ApiError;
 
 /// The addresses of the API servers, or why they are unknown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Found {
-    /// At these addresses.
+    /// The API servers have these addresses.
     At(Vec<Uri>),
     /// No addresses can be found, for this reason.
     Alone(String),
-    /// They could not be read this time, for this reason.
+    /// The addresses could not be read this time, for this reason.
     Unknown(String),
 }
 
 /// Reads the EndpointSlice.
 pub async fn discover(client: &Client) -> Found {
     let api: Api<EndpointSlice> = Api::namespaced(client.clone(), "default");
-    let read = timeout(ANSWER, api.get("kubernetes")).await;
+    let read = timeout(ANSWER_TIMEOUT, api.get("kubernetes")).await;
     found(read.map_err(|_| no_answer()).map(|read| read.map_err(ApiError::from)))
 }
 

@@ -4,172 +4,30 @@ use std::{fmt::Write as _, sync::Arc};
 
 use futures::future::join_all;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding;
-use palisade_api::{
-    conditions::{ConditionType, Reason},
-    names::{self, Part, Shape},
-};
+use palisade_api::names::{self, Part, Shape};
 use palisade_compiler::Question as Objects;
 
 use super::{
-    answers::Question,
+    namespace::{ATTEMPT_BACKOFF, PolicyAnswer, ProbeNamespace},
+    outcome::{EnforcementAnswer, Outcome},
+    queue::ProbeLease,
+    results::Question,
     servers::Server,
-    site::{PAUSE, PolicyAnswer, Site},
-    turns::Turn,
 };
-use crate::{
-    accepted::AcceptedProfile,
-    conditions::own_stage,
-    metrics::{EnforcementResult, Metrics},
-    status::{Condition, ConditionStatus},
-};
-
-/// The result for one API server.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Outcome {
-    /// It enforces the profile.
-    Passed,
-    /// It admits, or does not warn about, an object that violates the profile: the kind, and the check.
-    ViolationAdmitted(&'static str, &'static str),
-    /// It denies, or warns about, a complying object because of this profile.
-    CompliantDenied {
-        /// The kind.
-        kind: &'static str,
-        /// The message.
-        message: String,
-        /// True if the answer is of this generation, with its parameters.
-        certain: bool,
-    },
-    /// The probe gave no answer, for this reason.
-    Failed(String),
-    /// The profile cannot select the probe namespace.
-    Impossible,
-}
-
-impl Outcome {
-    /// For metrics.
-    fn result(&self) -> EnforcementResult {
-        match self {
-            Self::Passed => EnforcementResult::Passed,
-            Self::ViolationAdmitted(..) => EnforcementResult::ViolationAdmitted,
-            Self::CompliantDenied { .. } => EnforcementResult::CompliantPodDenied,
-            Self::Failed(_) => EnforcementResult::Failed,
-            Self::Impossible => EnforcementResult::Impossible,
-        }
-    }
-
-    /// The higher, the worse: a wrong answer matters more than none.
-    fn severity(&self) -> u8 {
-        match self {
-            Self::Passed => 0,
-            Self::Impossible => 1,
-            Self::Failed(_) => 2,
-            Self::CompliantDenied { .. } => 3,
-            Self::ViolationAdmitted(..) => 4,
-        }
-    }
-}
-
-/// The results for all API servers.
-#[derive(Clone, Debug, PartialEq)]
-pub struct EnforcementAnswer {
-    /// By address.
-    servers: Vec<(String, Outcome)>,
-    /// Why only one was probed, if there may be others.
-    alone: Option<String>,
-    /// Their actions if they enforce it, for a message.
-    enforced: String,
-    /// The part of the profile that no answer can show.
-    unseen: Option<&'static str>,
-}
-
-impl EnforcementAnswer {
-    fn everywhere(outcome: Outcome) -> Self {
-        Self { servers: vec![(String::new(), outcome)], alone: None, enforced: String::new(), unseen: None }
-    }
-
-    /// The worst result.
-    pub fn worst(&self) -> &Outcome {
-        self.servers.iter().map(|(_, outcome)| outcome).max_by_key(|outcome| outcome.severity()).unwrap_or(&NONE)
-    }
-
-    /// True if each API server enforces the profile.
-    pub fn passed(&self) -> bool {
-        *self.worst() == Outcome::Passed
-    }
-
-    /// The reason why the probed generation must not stay in effect: with it, an API server denies a compliant object.
-    /// The API server has denied a violating object with it before, so it has read this generation and its parameters.
-    /// An admitted violation is not a refutation: the API server may be slow.
-    pub fn refutation(&self) -> Option<String> {
-        match self.worst() {
-            Outcome::CompliantDenied { kind, message, certain: true } => {
-                Some(format!("an API server denies a compliant {kind}: {message}"))
-            }
-            _ => None,
-        }
-    }
-
-    /// The API servers that were asked, for a message.
-    pub fn servers(&self) -> String {
-        match self.servers.as_slice() {
-            [_] => "the API server".to_owned(),
-            several => format!("each of {} API servers", several.len()),
-        }
-    }
-
-    /// The condition.
-    pub fn condition(&self) -> Condition {
-        let (status, reason, text) = match self.worst() {
-            Outcome::Passed => {
-                let text = format!("{} {}, and admits compliant objects", self.servers(), self.enforced);
-                (ConditionStatus::True, Reason::ProbesPassed, text)
-            }
-            Outcome::ViolationAdmitted(kind, check) => (
-                ConditionStatus::False,
-                Reason::ViolationAdmitted,
-                format!("a {kind} that violates check {check} is admitted"),
-            ),
-            Outcome::CompliantDenied { kind, message, .. } => {
-                (ConditionStatus::False, Reason::CompliantPodDenied, format!("a compliant {kind} is denied: {message}"))
-            }
-            Outcome::Failed(message) => (ConditionStatus::Unknown, Reason::ProbeFailed, message.clone()),
-            Outcome::Impossible => {
-                let text = "no labels make the profile select the probe namespace";
-                (ConditionStatus::Unknown, Reason::ProbeImpossible, text.to_owned())
-            }
-        };
-        let mut message = text;
-        if status != ConditionStatus::True {
-            let result = self.worst().result();
-            let at = self.servers.iter().filter(|(_, outcome)| outcome.result() == result);
-            let at: Vec<_> = at.map(|(address, _)| address.as_str()).filter(|address| !address.is_empty()).collect();
-            if !at.is_empty() {
-                message = format!("at {}: {message}", at.join(" and "));
-            }
-        }
-        if let Some(unseen) = self.unseen {
-            message = format!("{message}; {unseen}");
-        }
-        if let (Some(why), [(address, _)]) = (&self.alone, self.servers.as_slice()) {
-            message = format!("{message}; only {address} was probed: {why}");
-        }
-        let message: String = message.chars().take(8000).collect();
-        Condition::new(ConditionType::Enforced, status, reason, message)
-    }
-}
-
-static NONE: Outcome = Outcome::Failed(String::new());
+use crate::{generations::accepted::AcceptedProfile, metrics::Metrics, status::conditions::own_stage};
 
 /// The action of a policy on a violation, as far as an answer shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Action {
+pub enum Action {
+    /// The API server denies the object.
     Deny,
+    /// The API server admits the object with a warning.
     Warn,
 }
 
 /// The policy for one shape, and the probe for it.
 #[derive(Clone, Debug)]
-struct Judged {
+struct ProbedPolicy {
     policy: String,
     action: Action,
     part: Part,
@@ -177,7 +35,7 @@ struct Judged {
 }
 
 /// The actions of an API server on violations, for a message. `checks` are those with a separate stage.
-fn enforced(all: &[Judged], checks: &str) -> String {
+fn enforced(all: &[ProbedPolicy], checks: &str) -> String {
     let of = |action| {
         let shapes = all.iter().filter(|one| one.action == action).filter_map(|one| match one.part {
             Part::Judge(Shape::Pods) => Some("pods"),
@@ -199,21 +57,21 @@ fn enforced(all: &[Judged], checks: &str) -> String {
 
 /// The probe of enforcement of a profile.
 pub struct EnforcementProbe {
-    site: Arc<Site>,
+    namespace: Arc<ProbeNamespace>,
     metrics: Arc<Metrics>,
     accepted: Arc<AcceptedProfile>,
-    shapes: Vec<Judged>,
+    shapes: Vec<ProbedPolicy>,
     unseen: Option<&'static str>,
 }
 
 impl EnforcementProbe {
     /// To ask about this profile.
-    pub fn new(site: Arc<Site>, metrics: Arc<Metrics>, accepted: Arc<AcceptedProfile>) -> Self {
+    pub fn new(namespace: Arc<ProbeNamespace>, metrics: Arc<Metrics>, accepted: Arc<AcceptedProfile>) -> Self {
         let (shapes, unseen) = Self::shapes(&accepted);
-        Self { site, metrics, accepted, shapes, unseen }
+        Self { namespace, metrics, accepted, shapes, unseen }
     }
 
-    fn shapes(accepted: &AcceptedProfile) -> (Vec<Judged>, Option<&'static str>) {
+    fn shapes(accepted: &AcceptedProfile) -> (Vec<ProbedPolicy>, Option<&'static str>) {
         let (compiled, mut shapes, mut unseen) = (&accepted.compiled, Vec::new(), None);
         for part in Part::ALL {
             let Some(binding) = compiled.probed_binding(part) else { continue };
@@ -222,7 +80,7 @@ impl EnforcementProbe {
             let Some(objects) = compiled.probes.question(part) else { continue };
             match action(binding) {
                 Some(action) => {
-                    shapes.push(Judged { policy: names::policy(&compiled.profile, part), action, part, objects });
+                    shapes.push(ProbedPolicy { policy: names::policy(&compiled.profile, part), action, part, objects });
                 }
                 // The condition has what is audited, or else checks with a stage of their own.
                 None if part != Part::Judge(Shape::Workloads) => {}
@@ -232,26 +90,26 @@ impl EnforcementProbe {
         (shapes, unseen)
     }
 
-    async fn of_server(&self, server: &Server, turn: &Turn) -> Outcome {
-        let mut pause = PAUSE.0;
+    async fn of_server(&self, server: &Server, turn: &ProbeLease) -> Outcome {
+        let mut pause = ATTEMPT_BACKOFF.0;
         loop {
             let outcome = self.attempt(server).await;
             if outcome == Outcome::Passed || turn.is_over() || server.silent().is_some() {
                 return outcome;
             }
             tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(PAUSE.1);
+            pause = (pause * 2).min(ATTEMPT_BACKOFF.1);
         }
     }
 
     /// Violations first: a server that denies them has read the labels.
     async fn attempt(&self, server: &Server) -> Outcome {
         for violating in [true, false] {
-            let asked = join_all(self.shapes.iter().map(|judged| async move {
-                let Objects { path, violating: wrong, compliant: right, .. } = &judged.objects;
-                match self.site.ask(server, path, if violating { wrong } else { right }).await {
-                    Ok(reply) if violating => violates(judged, reply.of_policy(&judged.policy)),
-                    Ok(reply) => complies(judged, reply.of_policy(&judged.policy)),
+            let asked = join_all(self.shapes.iter().map(|probed| async move {
+                let Objects { path, violating: wrong, compliant: right, .. } = &probed.objects;
+                match self.namespace.ask(server, path, if violating { wrong } else { right }).await {
+                    Ok(reply) if violating => violates(probed, reply.of_policy(&probed.policy)),
+                    Ok(reply) => complies(probed, reply.of_policy(&probed.policy)),
                     Err(why) => Outcome::Failed(why),
                 }
             }));
@@ -266,9 +124,9 @@ impl EnforcementProbe {
 }
 
 /// The result of the answer about the violating object.
-fn violates(judged: &Judged, answer: PolicyAnswer) -> Outcome {
-    let Objects { kind, check, .. } = judged.objects;
-    match (answer, judged.action) {
+fn violates(probed: &ProbedPolicy, answer: PolicyAnswer) -> Outcome {
+    let Objects { kind, check, .. } = probed.objects;
+    match (answer, probed.action) {
         // A policy that denies because it lacks something also denies complying objects, which is checked below.
         (PolicyAnswer::Denied(_) | PolicyAnswer::Broken(_), Action::Deny)
         | (PolicyAnswer::Admitted { warned: true }, Action::Warn) => Outcome::Passed,
@@ -281,8 +139,8 @@ fn violates(judged: &Judged, answer: PolicyAnswer) -> Outcome {
 }
 
 /// The result of the answer about the complying object.
-fn complies(judged: &Judged, answer: PolicyAnswer) -> Outcome {
-    let kind = judged.objects.kind;
+fn complies(probed: &ProbedPolicy, answer: PolicyAnswer) -> Outcome {
+    let kind = probed.objects.kind;
     match answer {
         PolicyAnswer::Admitted { warned: false } => Outcome::Passed,
         PolicyAnswer::Admitted { warned: true } => {
@@ -296,7 +154,7 @@ fn complies(judged: &Judged, answer: PolicyAnswer) -> Outcome {
 }
 
 /// The action of a binding on violations; `None` if it only writes to the audit log, which no answer shows.
-fn action(binding: &ValidatingAdmissionPolicyBinding) -> Option<Action> {
+pub fn action(binding: &ValidatingAdmissionPolicyBinding) -> Option<Action> {
     let has = |action: &str| binding.spec.validation_actions.iter().any(|one| one == action);
     if has("Deny") {
         Some(Action::Deny)
@@ -309,9 +167,9 @@ fn action(binding: &ValidatingAdmissionPolicyBinding) -> Option<Action> {
 
 /// Detects that an API server has the labels of a profile on the probe namespace: the policy of the profile evaluates
 /// an object there.
-pub struct Sign(Judged);
+pub struct LabelPropagation(ProbedPolicy);
 
-impl Sign {
+impl LabelPropagation {
     /// Of this profile; `None` if it only audits, which no answer shows.
     pub fn of(accepted: &AcceptedProfile) -> Option<Self> {
         EnforcementProbe::shapes(accepted).0.into_iter().next().map(Self)
@@ -322,9 +180,9 @@ impl Sign {
     /// # Errors
     ///
     /// The reason why there is no answer.
-    pub async fn is_shown(&self, site: &Site, server: &Server) -> Result<bool, String> {
-        let Self(judged) = self;
-        match site.ask(server, &judged.objects.path, &judged.objects.violating).await?.of_policy(&judged.policy) {
+    pub async fn is_shown(&self, namespace: &ProbeNamespace, server: &Server) -> Result<bool, String> {
+        let Self(probed) = self;
+        match namespace.ask(server, &probed.objects.path, &probed.objects.violating).await?.of_policy(&probed.policy) {
             PolicyAnswer::Admitted { warned } => Ok(warned),
             PolicyAnswer::Denied(_) | PolicyAnswer::Broken(_) => Ok(true),
             PolicyAnswer::Other(message) => Err(message),
@@ -339,14 +197,14 @@ impl Question for EnforcementProbe {
         &self.accepted.compiled.profile
     }
 
-    async fn ask(&self, turn: &Turn) -> EnforcementAnswer {
+    async fn ask(&self, turn: &ProbeLease) -> EnforcementAnswer {
         let (Some(labels), false) = (self.accepted.compiled.probe_labels(), self.shapes.is_empty()) else {
             return EnforcementAnswer::everywhere(Outcome::Impossible);
         };
-        if let Err(why) = self.site.label(&labels).await {
+        if let Err(why) = self.namespace.label(&labels).await {
             return EnforcementAnswer::everywhere(Outcome::Failed(why));
         }
-        let set = self.site.servers.current().await;
+        let set = self.namespace.servers.current().await;
         if set.servers.is_empty() {
             return EnforcementAnswer::everywhere(Outcome::Failed("no API server is known".to_owned()));
         }
@@ -370,70 +228,11 @@ impl Question for EnforcementProbe {
     fn concluded(&self, answer: &EnforcementAnswer) {
         let (profile, outcome) = (self.profile(), answer.worst());
         tracing::info!(profile, result = outcome.result().label(), ?outcome, "probed enforcement of the profile");
-        self.metrics.probed(profile, outcome.result());
+        self.metrics.probes.enforcement_ended(profile, outcome.result());
         for (address, outcome) in &answer.servers {
-            self.metrics.probed_at(address, outcome.result());
+            self.metrics.probes.enforcement_ended_at(address, outcome.result());
         }
     }
-}
-
-/// True if an API server denies a violating pod by a policy for pods. `None` if that is unknown.
-pub async fn some_denies(site: &Site, accepted: &AcceptedProfile) -> Option<bool> {
-    let denying = Part::judging(Shape::Pods)
-        .into_iter()
-        .find(|part| accepted.compiled.probed_binding(*part).and_then(action) == Some(Action::Deny))?;
-    let answers = denials(site, accepted, denying).await?;
-    if answers.contains(&Denial::Shown) {
-        return Some(true);
-    }
-    answers.iter().all(|answer| *answer == Denial::Missing).then_some(false)
-}
-
-/// True if all API servers deny a violating object by the policy for this part. `None` if that cannot be determined.
-pub async fn all_deny(site: &Site, accepted: &AcceptedProfile, part: Part) -> Option<bool> {
-    let answers = denials(site, accepted, part).await?;
-    let has = |wanted: &[Denial]| answers.iter().any(|answer| wanted.contains(answer));
-    if has(&[Denial::Missing, Denial::NoAnswer]) {
-        return Some(false);
-    }
-    (!has(&[Denial::Hidden])).then_some(true)
-}
-
-/// The answer of a server about a violating object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Denial {
-    /// It denies it by the policy, of this generation.
-    Shown,
-    /// It does not.
-    Missing,
-    /// It does not answer in time.
-    NoAnswer,
-    /// The server is known not to answer, or another component denies the object.
-    Hidden,
-}
-
-/// The answer of each API server; `None` if the policy cannot be probed.
-async fn denials(site: &Site, accepted: &AcceptedProfile, part: Part) -> Option<Vec<Denial>> {
-    let compiled = &accepted.compiled;
-    let (labels, objects) = (compiled.probe_labels()?, compiled.probes.question(part)?);
-    if !site.store.has_namespace(names::PROBE_NAMESPACE) {
-        return None;
-    }
-    if site.label(&labels).await.is_err() {
-        return Some(vec![Denial::NoAnswer]);
-    }
-    let policy = names::policy(&compiled.profile, part);
-    let set = site.servers.current().await;
-    let asked = set.servers.iter().map(|server| async {
-        match site.ask(server, &objects.path, &objects.violating).await.map(|reply| reply.of_policy(&policy)) {
-            Ok(PolicyAnswer::Denied(_) | PolicyAnswer::Broken(_)) => Denial::Shown,
-            Ok(PolicyAnswer::Admitted { .. }) => Denial::Missing,
-            Ok(PolicyAnswer::Other(_)) => Denial::Hidden,
-            Err(_) if server.silent().is_some() => Denial::Hidden,
-            Err(_) => Denial::NoAnswer,
-        }
-    });
-    Some(join_all(asked).await).filter(|answers| !answers.is_empty())
 }
 
 #[cfg(test)]
@@ -443,9 +242,9 @@ mod tests {
 
     use super::*;
 
-    /// Each stage of pods and of workloads: what the message of Enforced says if the probes pass.
+    /// The message of the condition Enforced for each stage of pods and workloads, if the probes pass.
     #[test]
-    fn message_says_of_each_shape_what_its_stage_does() {
+    fn message_reports_the_action_for_each_shape() {
         for (pods, workloads, by_label, expected, unseen) in [
             ("Deny", "Deny", false, "denies pods and workloads that violate the profile", false),
             ("Deny", "Warn", false, "denies pods that violate the profile, warns about such workloads", false),
@@ -475,7 +274,7 @@ mod tests {
                 "{pods} {workloads} {stages}"
             );
         }
-        let of = |part, action| Judged {
+        let of = |part, action| ProbedPolicy {
             policy: String::new(),
             action,
             part,

@@ -8,10 +8,10 @@ use palisade_api::names;
 use palisade_objects::selector::Labels;
 use serde_json::Value as Json;
 
-use crate::text::fnv1a;
+use crate::message::fnv1a;
 
 /// How the names of labels begin that hold former values.
-const KEPT: &str = "kept.toolsecurity.dev/";
+const KEPT_LABEL_PREFIX: &str = "kept.toolsecurity.dev/";
 
 /// The labels to write.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -73,7 +73,7 @@ impl Owners {
 
 /// The label that keeps the former value of another one, whose name may be too long to be a part of it.
 fn kept(label: &str) -> String {
-    format!("{KEPT}{:016x}", fnv1a(label.as_bytes()))
+    format!("{KEPT_LABEL_PREFIX}{:016x}", fnv1a(label.as_bytes()))
 }
 
 #[cfg(test)]
@@ -103,7 +103,7 @@ mod tests {
     const PROBE: &str = names::field_manager::PROBE;
 
     #[test]
-    fn a_label_of_the_installation_comes_back() {
+    fn label_of_the_installation_is_restored() {
         let demanded = labels(&[("part-of", "tools")]);
         let saved = kept("part-of");
         let installed = found(&[("part-of", "palisade", &["helm"]), ("name", "x", &["helm"])]);
@@ -120,13 +120,13 @@ mod tests {
     }
 
     #[test]
-    fn labels_of_probes_go() {
+    fn labels_of_probes_are_removed() {
         let probed = found(&[("tenancy", "tool", &[PROBE]), ("name", "x", &["helm"])]);
         assert_eq!(Relabelling::new(&probed, &Labels::new()), Relabelling::default());
     }
 
     #[test]
-    fn an_upgrade_during_a_probe_changes_what_comes_back() {
+    fn label_changed_by_an_upgrade_during_a_probe_is_kept() {
         let saved = kept("version");
         let upgraded = found(&[("version", "2", &["helm"]), (&saved, "1", &[PROBE])]);
         let again = Relabelling::new(&upgraded, &labels(&[("version", "x")]));

@@ -1,19 +1,21 @@
 //! Stage probe: asks each API server by dry runs in the probe namespace if it enforces a profile. Its policy must deny
 //! a violating object and admit a compliant one, and it must mutate a pod as specified in the profile.
 //!
-//! Questions run beside the reconciler ([`answers`]), which never waits for one. They take turns ([`turns`]), because
+//! Questions run beside the reconciler ([`results`]), which never waits for one. They take turns ([`queue`]), because
 //! the namespace has the labels for one profile at a time.
 
-mod answers;
+mod denials;
 mod discover;
 mod enforcement;
 mod labels;
 mod mutation;
+mod namespace;
+mod outcome;
+mod queue;
+mod results;
 mod servers;
-mod site;
 #[cfg(test)]
 mod tests;
-mod turns;
 mod wait;
 
 use std::{fmt::Write as _, sync::Arc, time::Duration};
@@ -22,38 +24,39 @@ use palisade_api::names::{self, Part};
 use palisade_objects::selector::Labels;
 use palisade_process::Supervisor;
 
-pub use enforcement::EnforcementAnswer;
 pub use mutation::{MutationAnswer, ObservedMutators};
+pub use outcome::EnforcementAnswer;
 pub use servers::Servers;
 
 use self::{
-    answers::{Answers, Common, Key, Pace},
     enforcement::EnforcementProbe,
     mutation::MutationProbe,
-    site::Site,
-    turns::Turns,
+    namespace::ProbeNamespace,
+    queue::ProbeQueue,
+    results::{Common, Key, Pace, ProbeResults},
 };
 use crate::{
-    accepted::AcceptedProfile, metrics::Metrics, native::NativePolicies, options::Options, queue::Queue, store::Store,
+    generated::mutating_policies::NativePolicies, generations::accepted::AcceptedProfile, metrics::Metrics,
+    options::Options, queue::ProfileQueue, watch::store::Store,
 };
 
 /// How long a probe asks which engine mutates pods.
-const MUTATED: Duration = Duration::from_secs(5);
+const MUTATION_PATIENCE: Duration = Duration::from_secs(5);
 /// How often it is repeated, at least: a webhook can come and go.
-const MUTATED_AGAIN: Duration = Duration::from_secs(30);
+const MUTATION_INTERVAL: Duration = Duration::from_secs(30);
 /// The same, after a wrong answer.
-const MUTATED_RETRY: Duration = Duration::from_secs(5);
+const MUTATION_RETRY_INTERVAL: Duration = Duration::from_secs(5);
 /// How often a probe of enforcement is repeated, at least, after a wrong answer.
-const RETRY: Duration = Duration::from_mins(1);
+const MAX_ENFORCEMENT_RETRY_INTERVAL: Duration = Duration::from_mins(1);
 
 /// Asks, and remembers the answers.
 pub struct Prober {
-    site: Arc<Site>,
+    namespace: Arc<ProbeNamespace>,
     native: Arc<NativePolicies>,
     metrics: Arc<Metrics>,
-    turns: Arc<Turns>,
-    enforcement: Arc<Answers<EnforcementAnswer>>,
-    mutation: Arc<Answers<MutationAnswer>>,
+    turns: Arc<ProbeQueue>,
+    enforcement: Arc<ProbeResults<EnforcementAnswer>>,
+    mutation: Arc<ProbeResults<MutationAnswer>>,
 }
 
 impl Prober {
@@ -62,24 +65,27 @@ impl Prober {
         servers: Arc<Servers>,
         store: Arc<Store>,
         native: Arc<NativePolicies>,
-        queue: Arc<Queue>,
+        queue: Arc<ProfileQueue>,
         metrics: Arc<Metrics>,
         options: &Options,
         supervisor: Supervisor,
     ) -> Self {
-        let turns = Arc::new(Turns::default());
+        let turns = Arc::new(ProbeQueue::default());
         let common = Arc::new(Common { turns: Arc::clone(&turns), queue, supervisor });
         let (patience, interval) = (options.probe_timeout, options.probe_interval);
-        let of_policies = Pace { patience, interval, retry: RETRY };
-        let of_mutation =
-            Pace { patience: MUTATED.min(patience), interval: MUTATED_AGAIN.min(interval), retry: MUTATED_RETRY };
+        let of_policies = Pace { patience, interval, retry: MAX_ENFORCEMENT_RETRY_INTERVAL };
+        let of_mutation = Pace {
+            patience: MUTATION_PATIENCE.min(patience),
+            interval: MUTATION_INTERVAL.min(interval),
+            retry: MUTATION_RETRY_INTERVAL,
+        };
         Self {
-            site: Arc::new(Site { client: servers.client().clone(), store, servers }),
+            namespace: Arc::new(ProbeNamespace { client: servers.client().clone(), store, servers }),
             native,
             metrics,
             turns,
-            enforcement: Arc::new(Answers::new(Arc::clone(&common), of_policies)),
-            mutation: Arc::new(Answers::new(common, of_mutation)),
+            enforcement: Arc::new(ProbeResults::new(Arc::clone(&common), of_policies)),
+            mutation: Arc::new(ProbeResults::new(common, of_mutation)),
         }
     }
 
@@ -87,13 +93,14 @@ impl Prober {
     pub fn enforcement(&self, accepted: &Arc<AcceptedProfile>) -> (Option<EnforcementAnswer>, Option<Duration>) {
         let mut objects = accepted.generation().to_string();
         for part in Part::ALL.into_iter().filter(|part| part.shape().is_some()) {
-            for meta in self.site.store.pair(&accepted.compiled.profile, part).metadata() {
+            for meta in self.namespace.store.pair(&accepted.compiled.profile, part).metadata() {
                 let uid = meta.uid.as_deref().unwrap_or_default();
                 let _ = write!(objects, "/{uid}.{}", meta.generation.unwrap_or_default());
             }
         }
-        let key = Key { objects, servers: self.site.servers.epoch() };
-        let question = EnforcementProbe::new(Arc::clone(&self.site), Arc::clone(&self.metrics), Arc::clone(accepted));
+        let key = Key { objects, servers: self.namespace.servers.epoch() };
+        let question =
+            EnforcementProbe::new(Arc::clone(&self.namespace), Arc::clone(&self.metrics), Arc::clone(accepted));
         self.enforcement.consult(key, question)
     }
 
@@ -104,11 +111,11 @@ impl Prober {
         accepted: &Arc<AcceptedProfile>,
         native: Option<&str>,
     ) -> Option<(Option<MutationAnswer>, Option<Duration>)> {
-        let (site, metrics) = (Arc::clone(&self.site), Arc::clone(&self.metrics));
-        let question = MutationProbe::new(site, metrics, Arc::clone(accepted), native.is_some())?;
+        let (namespace, metrics) = (Arc::clone(&self.namespace), Arc::clone(&self.metrics));
+        let question = MutationProbe::new(namespace, metrics, Arc::clone(accepted), native.is_some())?;
         let mut objects = format!("{}/{}", accepted.generation(), native.unwrap_or("-"));
         let _ = write!(objects, "/{}", self.native.identity(&names::mutation(&accepted.compiled.profile)));
-        let key = Key { objects, servers: self.site.servers.epoch() };
+        let key = Key { objects, servers: self.namespace.servers.epoch() };
         Some(self.mutation.consult(key, question))
     }
 
@@ -122,7 +129,7 @@ impl Prober {
     pub async fn some_denies(&self, accepted: &AcceptedProfile) -> Option<bool> {
         // A removal waits for this, so it goes first.
         let _turn = self.turns.next(Duration::ZERO).await;
-        enforcement::some_denies(&self.site, accepted).await
+        denials::some_denies(&self.namespace, accepted).await
     }
 
     /// True if all API servers deny a violating object by this generation of the policy for a part. `None` if that
@@ -130,7 +137,7 @@ impl Prober {
     pub async fn all_deny(&self, accepted: &AcceptedProfile, part: Part) -> Option<bool> {
         // The write of a policy waits for this.
         let _turn = self.turns.next(Duration::ZERO).await;
-        enforcement::all_deny(&self.site, accepted, part).await
+        denials::all_deny(&self.namespace, accepted, part).await
     }
 
     /// Takes the labels away.
@@ -139,6 +146,6 @@ impl Prober {
     /// Why that was not possible.
     pub async fn unlabel(&self) -> Result<(), String> {
         let _turn = self.turns.next(Duration::ZERO).await;
-        self.site.label(&Labels::new()).await
+        self.namespace.label(&Labels::new()).await
     }
 }

@@ -10,14 +10,14 @@ use palisade_objects::json::Change as _;
 use serde_json::{Value as Json, json};
 
 use super::{
-    answers::Question,
-    enforcement::Sign,
+    enforcement::LabelPropagation,
+    namespace::{ATTEMPT_BACKOFF, ProbeNamespace},
+    queue::ProbeLease,
+    results::Question,
     servers::Server,
-    site::{PAUSE, Site},
-    turns::Turn,
 };
 use crate::{
-    accepted::AcceptedProfile,
+    generations::accepted::AcceptedProfile,
     metrics::{Metrics, MutationResult},
 };
 
@@ -36,7 +36,7 @@ pub struct ObservedMutators {
 /// The results for all API servers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MutationAnswer {
-    /// By address.
+    /// Results by address.
     servers: Vec<(String, Result<ObservedMutators, String>)>,
 }
 
@@ -57,10 +57,10 @@ impl MutationAnswer {
 
     /// The API servers where no engine was observed.
     pub fn unmutated(&self) -> Vec<&str> {
-        let nobody = |seen: &Result<ObservedMutators, String>| {
+        let is_unmutated = |seen: &Result<ObservedMutators, String>| {
             seen.as_ref().is_ok_and(|seen| *seen == ObservedMutators::default())
         };
-        self.servers.iter().filter(|(_, seen)| nobody(seen)).map(|(address, _)| address.as_str()).collect()
+        self.servers.iter().filter(|(_, seen)| is_unmutated(seen)).map(|(address, _)| address.as_str()).collect()
     }
 
     /// The API servers that gave no answer, and why.
@@ -74,27 +74,32 @@ impl MutationAnswer {
 
 /// Asks which engine mutates pods.
 pub struct MutationProbe {
-    site: Arc<Site>,
+    namespace: Arc<ProbeNamespace>,
     metrics: Arc<Metrics>,
     accepted: Arc<AcceptedProfile>,
     /// A pod without the fields that the profile's mutation sets.
     bare: Json,
     /// A mutating policy does not identify its profile, unlike the webhook. Immediately after a probe of another
     /// profile, the mutation may be caused by that one.
-    sign: Option<Sign>,
+    propagation: Option<LabelPropagation>,
     /// True if the API server must mutate pods.
     native: bool,
 }
 
 impl MutationProbe {
     /// To ask about this profile; `None` if it mutates no pod that complies with it.
-    pub fn new(site: Arc<Site>, metrics: Arc<Metrics>, accepted: Arc<AcceptedProfile>, native: bool) -> Option<Self> {
-        let (bare, sign) = (bare(&accepted)?, Sign::of(&accepted));
-        Some(Self { site, metrics, accepted, bare, sign, native })
+    pub fn new(
+        namespace: Arc<ProbeNamespace>,
+        metrics: Arc<Metrics>,
+        accepted: Arc<AcceptedProfile>,
+        native: bool,
+    ) -> Option<Self> {
+        let (bare, propagation) = (bare(&accepted)?, LabelPropagation::of(&accepted));
+        Some(Self { namespace, metrics, accepted, bare, propagation, native })
     }
 
-    async fn of_server(&self, server: &Server, plan: &Plan<'_>, turn: &Turn) -> Result<ObservedMutators, String> {
-        let (mut pause, mut read) = (PAUSE.0, false);
+    async fn of_server(&self, server: &Server, plan: &Plan<'_>, turn: &ProbeLease) -> Result<ObservedMutators, String> {
+        let (mut pause, mut read) = (ATTEMPT_BACKOFF.0, false);
         loop {
             let labels = if read { Ok(true) } else { self.has_read_labels(server).await };
             read = labels == Ok(true);
@@ -108,13 +113,13 @@ impl MutationProbe {
                 return seen;
             }
             tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(PAUSE.1);
+            pause = (pause * 2).min(ATTEMPT_BACKOFF.1);
         }
     }
 
     async fn has_read_labels(&self, server: &Server) -> Result<bool, String> {
-        match &self.sign {
-            Some(sign) => sign.is_shown(&self.site, server).await,
+        match &self.propagation {
+            Some(propagation) => propagation.is_shown(&self.namespace, server).await,
             None => Ok(true),
         }
     }
@@ -126,7 +131,7 @@ impl MutationProbe {
     async fn attempt(&self, server: &Server, plan: &Plan<'_>) -> Result<ObservedMutators, String> {
         let profile = &self.accepted.compiled.profile;
         let path = format!("/api/v1/namespaces/{}/pods", names::PROBE_NAMESPACE);
-        let reply = self.site.ask(server, &path, &self.bare).await?;
+        let reply = self.namespace.ask(server, &path, &self.bare).await?;
         let said = |text: &str| reply.warnings.iter().any(|warning| warning.contains(text));
         let webhook_found_nothing = said(&names::probe_complete_warning(profile));
         let webhook_mutated = said(&format!("mutated by ToolSecurityProfile {profile}: "));
@@ -153,16 +158,16 @@ impl Question for MutationProbe {
         &self.accepted.compiled.profile
     }
 
-    async fn ask(&self, turn: &Turn) -> MutationAnswer {
+    async fn ask(&self, turn: &ProbeLease) -> MutationAnswer {
         let compiled = &self.accepted.compiled;
         let (Some(labels), Some(mutation)) = (compiled.probe_labels(), &compiled.mutation) else {
             return self.failed("no labels make the profile select the probe namespace".to_owned());
         };
-        if let Err(why) = self.site.label(&labels).await {
+        if let Err(why) = self.namespace.label(&labels).await {
             return self.failed(why);
         }
         let plan = Plan::new([(mutation, compiled.probes.params.as_ref())]);
-        let set = self.site.servers.current().await;
+        let set = self.namespace.servers.current().await;
         let asked =
             set.servers.iter().map(|one| async { (one.address.clone(), self.of_server(one, &plan, turn).await) });
         MutationAnswer::new(join_all(asked).await)
@@ -178,14 +183,14 @@ impl Question for MutationProbe {
 
     fn concluded(&self, answer: &MutationAnswer) {
         let result = match answer.everywhere() {
-            Some(_) if !answer.unmutated().is_empty() => MutationResult::Nobody,
+            Some(_) if !answer.unmutated().is_empty() => MutationResult::NoEngine,
             Some(ObservedMutators { native: true, .. }) => MutationResult::Native,
             // All of them mutate pods, by one engine or the other.
             Some(_) => MutationResult::Webhook,
             None => MutationResult::Failed,
         };
         tracing::info!(profile = self.profile(), result = result.label(), failed = ?answer.failed(), "probed which engine mutates pods");
-        self.metrics.mutated(self.profile(), result);
+        self.metrics.probes.mutation_ended(self.profile(), result);
     }
 }
 

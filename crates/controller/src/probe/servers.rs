@@ -21,18 +21,18 @@ use tokio::{
 
 use super::{
     discover::{Found, discover},
-    wait::{ANSWER, no_answer},
+    wait::{ANSWER_TIMEOUT, no_answer},
 };
-use crate::{call::ApiError, metrics::Metrics, options::ApiServers, queue::Queue, store::Store};
+use crate::{api_request::ApiError, metrics::Metrics, options::ApiServers, queue::ProfileQueue, watch::store::Store};
 
 /// How often the addresses are read and each server is asked whether it answers.
-const PACE: Duration = Duration::from_secs(10);
+const CHECK_INTERVAL: Duration = Duration::from_secs(10);
 /// The same, while some server does not answer.
-const SOON: Duration = Duration::from_secs(1);
+const CHECK_INTERVAL_WHILE_MISSING: Duration = Duration::from_secs(1);
 /// The shortest time between two rounds.
-const LEAST: Duration = Duration::from_millis(500);
+const MIN_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 /// How many answers in a row must be missing.
-const STRIKES: u32 = 2;
+const MAX_MISSING_ANSWERS: u32 = 2;
 
 /// An API server.
 pub struct Server {
@@ -66,14 +66,14 @@ impl Server {
     /// Why it cannot be asked, if it is known not to answer.
     pub fn silent(&self) -> Option<String> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        (state.strikes >= STRIKES).then(|| state.why.clone())
+        (state.strikes >= MAX_MISSING_ANSWERS).then(|| state.why.clone())
     }
 
     /// Asks whether it answers. Any answer counts.
     async fn ping(&self) {
         let request = http::Request::get("/version").body(Body::empty()).map_err(|error| error.to_string());
         let answer = match request {
-            Ok(request) => match timeout(ANSWER, self.client.send(request)).await {
+            Ok(request) => match timeout(ANSWER_TIMEOUT, self.client.send(request)).await {
                 Ok(Ok(_)) => Ok(()),
                 Ok(Err(error)) => Err(ApiError::from(error).to_string()),
                 Err(_) => Err(no_answer()),
@@ -86,7 +86,7 @@ impl Server {
             Err(why) => {
                 state.strikes = state.strikes.saturating_add(1);
                 // The first errors only: later ones may differ in details.
-                if state.strikes <= STRIKES {
+                if state.strikes <= MAX_MISSING_ANSWERS {
                     state.why = why;
                 }
             }
@@ -159,7 +159,7 @@ impl Servers {
     }
 
     /// Keeps this up to date until the end, and triggers all profiles after each change.
-    pub fn follow(self: &Arc<Self>, store: &Arc<Store>, queue: &Arc<Queue>, supervisor: &Supervisor) {
+    pub fn follow(self: &Arc<Self>, store: &Arc<Store>, queue: &Arc<ProfileQueue>, supervisor: &Supervisor) {
         let (servers, store, queue) = (Arc::clone(self), Arc::clone(store), Arc::clone(queue));
         let stop = supervisor.stop().clone();
         supervisor.spawn("API servers", async move {
@@ -171,8 +171,8 @@ impl Servers {
                     }
                     let all_well = servers.set.borrow().iter().flat_map(|set| &set.servers).all(|one| one.is_well());
                     tokio::select! {
-                        () = tokio::time::sleep(if all_well { PACE } else { SOON }) => {}
-                        () = servers.missed.notified() => tokio::time::sleep_until(begun + LEAST).await,
+                        () = tokio::time::sleep(if all_well { CHECK_INTERVAL } else { CHECK_INTERVAL_WHILE_MISSING }) => {}
+                        () = servers.missed.notified() => tokio::time::sleep_until(begun + MIN_CHECK_INTERVAL).await,
                     }
                 }
             };
@@ -204,14 +204,14 @@ impl Servers {
             return false;
         }
         for (address, why) in &now_silent {
-            self.metrics.answers(address, why.is_none());
+            self.metrics.probes.set_answers(address, why.is_none());
             if let Some(why) = why {
                 tracing::warn!(address, error = why, "an API server did not answer");
             }
         }
         for (address, _) in was_silent.iter().flatten().filter(|(old, _)| !now_silent.iter().any(|(new, _)| new == old))
         {
-            self.metrics.forget_server(address);
+            self.metrics.probes.forget_server(address);
         }
         let addresses: Vec<_> = now_silent.iter().map(|(address, _)| address.as_str()).collect();
         tracing::info!(?addresses, alone = set.alone, "probing API servers");
@@ -266,7 +266,7 @@ fn config_at(config: &Config, uri: &Uri) -> Config {
     let host = config.cluster_url.host().map(|host| host.trim_matches(['[', ']']).to_owned());
     at.tls_server_name = at.tls_server_name.or(host);
     at.cluster_url = uri.clone();
-    at.connect_timeout = Some(ANSWER);
+    at.connect_timeout = Some(ANSWER_TIMEOUT);
     // The caller retries itself.
     at.default_retry = false;
     at

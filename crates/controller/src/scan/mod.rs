@@ -30,23 +30,26 @@ use self::{
     tally::Tallies,
 };
 use crate::{
-    accepted::AcceptedProfile,
-    call::ApiError,
-    context::Context,
-    judge::Existing,
+    api_request::ApiError,
+    context::{
+        Context,
+        pages::{Page, list_page},
+    },
+    evaluation::Existing,
+    generations::accepted::AcceptedProfile,
+    message::counted,
+    object_name::ProfileName,
     options::{Options, PolicyReports},
-    pages::{Page, list_page},
-    text::counted,
 };
 
 /// How often it is looked whether a pass is due.
-const LOOK: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// The longest pause after a failure.
-const MOST: Duration = Duration::from_mins(5);
+const MAX_RETRY_DELAY: Duration = Duration::from_mins(5);
 /// How many objects one request lists at most.
-const PAGE: u32 = 500;
+const PAGE_SIZE: u32 = 500;
 /// How often a list may begin again in one pass, because it takes longer than the API server keeps its place.
-const RESTARTS: usize = 3;
+const MAX_LIST_RESTARTS: usize = 3;
 
 /// Starts it, if the options say so.
 pub fn start(cx: &Arc<Context>, options: &Options) {
@@ -110,12 +113,12 @@ impl Scan {
             match self.pass(&subjects).await {
                 Ok(()) => {
                     failures = 0;
-                    self.cx.metrics.scanned("ok", begun.elapsed());
+                    self.cx.metrics.scans.ended("ok", begun.elapsed());
                 }
                 Err(error) => {
                     failures += 1;
                     tracing::warn!(%error, "the background scan failed; will retry");
-                    self.cx.metrics.scanned("error", begun.elapsed());
+                    self.cx.metrics.scans.ended("error", begun.elapsed());
                     self.failed(&subjects, &error);
                 }
             }
@@ -127,7 +130,7 @@ impl Scan {
     async fn wait(&self, last: &[Arc<AcceptedProfile>], failures: u32) -> Vec<Arc<AcceptedProfile>> {
         let pause = match failures {
             0 => self.interval,
-            _ => palisade_process::delay(failures, MOST.min(self.interval)),
+            _ => palisade_process::delay(failures, MAX_RETRY_DELAY.min(self.interval)),
         };
         let due = Instant::now() + pause;
         loop {
@@ -137,7 +140,7 @@ impl Scan {
             if !same || (!subjects.is_empty() && Instant::now() >= due) {
                 return subjects;
             }
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 
@@ -157,7 +160,7 @@ impl Scan {
 
     async fn pass(&mut self, in_force: &[Arc<AcceptedProfile>]) -> Result<(), ScanError> {
         let snapshot = self.snapshot(in_force).await?;
-        let workloads = snapshot.subjects.iter().any(|subject| subject.judge.judges_workloads());
+        let workloads = snapshot.subjects.iter().any(|subject| subject.evaluator.evaluates_workloads());
         let mut pass = Pass::new(snapshot, std::mem::take(&mut self.memory));
         let mut owners = Owners::default();
         // Without a profile, reports of former ones are left to delete.
@@ -170,12 +173,12 @@ impl Scan {
         if !none {
             pass = self.list(pass, ("v1", "Pod", "pods"), true, &mut owners).await?;
         }
-        let (objects, judged) = (pass.objects, pass.judged);
+        let (objects, evaluated) = (pass.objects, pass.evaluated);
         let (snapshot, found, needed, memory) = pass.end();
         self.memory = memory;
-        self.cx.store.asked.set_needed(needed);
-        self.cx.queues.exceptions.trigger(self.cx.store.asked.namespaces());
-        self.cx.metrics.scan_objects(objects);
+        self.cx.store.exceptions.set_needed(needed);
+        self.cx.queues.exceptions.trigger(self.cx.store.exceptions.namespaces());
+        self.cx.metrics.scans.set_objects(objects);
         let tallies = tally::count(&found, &owners);
         let mut budget = Budget::new(self.budget);
         let written = self.report(&snapshot, &tallies, &mut budget).await;
@@ -193,7 +196,7 @@ impl Scan {
             self.publish(subject.name(), status);
         }
         let written = written.map_err(|error| ScanError::Write { error })?;
-        tracing::info!(objects, judged, violating = found.len(), written, "scanned");
+        tracing::info!(objects, judged = evaluated, violating = found.len(), written, "scanned");
         Ok(())
     }
 
@@ -201,7 +204,7 @@ impl Scan {
     async fn report(&self, snapshot: &Snapshot, tallies: &Tallies, budget: &mut Budget) -> Result<usize, ApiError> {
         let (cx, now) = (&self.cx, Time(Timestamp::now()));
         let own = reports::desired(snapshot, tallies, &now, budget);
-        let own = reports::keep(cx, &reports::OWN, snapshot, own).await?;
+        let own = reports::keep(cx, &reports::TOOL_SECURITY_REPORT, snapshot, own).await?;
         let served = policy_reports::served(cx).await?;
         let chosen = served.first().copied().filter(|_| self.policy_reports == PolicyReports::Auto);
         let others = chosen.map(|api| policy_reports::desired(api, snapshot, tallies, &now, budget));
@@ -214,10 +217,10 @@ impl Scan {
         for accepted in in_force {
             let profile = accepted.compiled.profile.clone();
             let (state, of) = (self.cx.states.of(&profile), Arc::clone(accepted));
-            let judge = tokio::task::spawn_blocking(move || state.judge(&of)).await?;
-            let judge = judge.map_err(|message| ScanError::Compile { profile: profile.clone(), message })?;
-            let asked = self.cx.store.asked.of_profile(&profile);
-            subjects.push(Subject { accepted: Arc::clone(accepted), judge, asked });
+            let evaluator = tokio::task::spawn_blocking(move || state.evaluator(&of)).await?;
+            let evaluator = evaluator.map_err(|message| ScanError::Compile { profile: profile.clone(), message })?;
+            let requests = self.cx.store.exceptions.of_profile(&profile);
+            subjects.push(Subject { accepted: Arc::clone(accepted), evaluator, requests });
         }
         let namespaces = self.cx.store.namespaces();
         let namespaces = namespaces.into_iter().map(|one| (one.namespace.get().name, one)).collect();
@@ -229,19 +232,19 @@ impl Scan {
         &mut self,
         mut pass: Pass,
         (api_version, kind, resource): (&'static str, &'static str, &'static str),
-        judged: bool,
+        evaluated: bool,
         owners: &mut Owners,
     ) -> Result<Pass, ScanError> {
-        let (mut page, mut restarts) = (ListParams::default().limit(PAGE), 0);
+        let (mut page, mut restarts) = (ListParams::default().limit(PAGE_SIZE), 0);
         loop {
             self.pace.tick().await;
             let listed = list_page(&self.cx, None, (api_version, kind, resource), &page).await;
             let Page { mut objects, next, room } = match listed {
                 Ok(page) => page,
-                Err(error) if error.is_expired() && restarts < RESTARTS => {
+                Err(error) if error.is_expired() && restarts < MAX_LIST_RESTARTS => {
                     restarts += 1;
                     pass.restart(kind);
-                    page = ListParams::default().limit(PAGE);
+                    page = ListParams::default().limit(PAGE_SIZE);
                     continue;
                 }
                 Err(error) => {
@@ -254,11 +257,11 @@ impl Scan {
                     owners.learn(&existing.object);
                 }
             }
-            if judged {
+            if evaluated {
                 objects.retain(|Existing { object, .. }| is_current(kind, object));
                 let _permit = self.cx.plans.acquire().await;
                 pass = tokio::task::spawn_blocking(move || {
-                    pass.judge(kind, &objects);
+                    pass.evaluate(kind, &objects);
                     drop((objects, room));
                     pass
                 })
@@ -277,7 +280,7 @@ impl Scan {
         let mut known = state.scan();
         if known.as_ref() != Some(&status) {
             *known = Some(status);
-            self.cx.queue.trigger([profile.to_owned()]);
+            self.cx.queue.trigger([ProfileName::new(profile)]);
         }
     }
 

@@ -1,4 +1,4 @@
-//! Which exceptions that tenants asked for are needed: without one of them, something that exists would violate the
+//! Exception requests that are needed: without the request, an existing object would violate the
 //! profile. Pure.
 
 use std::collections::BTreeSet;
@@ -9,8 +9,8 @@ use serde_json::Value as Json;
 
 use super::snapshot::{Snapshot, Subject};
 use crate::{
-    asked::{Needed, ObservedException},
-    judge::{Judgement, Tenant},
+    evaluation::{Evaluation, Tenant},
+    watch::exception_store::{Needed, ObservedException},
 };
 
 /// An evaluator without exception requests, and one for each request with only that request.
@@ -22,34 +22,34 @@ pub struct Needs<'a> {
 impl<'a> Needs<'a> {
     /// `None` if no exception request is approved.
     pub fn of(subject: &'a Subject, namespace: &Namespace, snapshot: &Snapshot) -> Option<Self> {
-        let asked: Vec<_> = subject.approved(&namespace.name, snapshot.now).collect();
-        if asked.is_empty() {
+        let approved: Vec<_> = subject.approved(&namespace.name, snapshot.now).collect();
+        if approved.is_empty() {
             return None;
         }
         let knowing = |one: Option<&'a ObservedException>| {
             let requests = one.into_iter().map(|one| &one.request);
             let params = subject.accepted.compiled.params(namespace, requests, snapshot.now);
-            subject.judge.tenant(&subject.accepted, namespace, params.as_ref())
+            subject.evaluator.tenant(&subject.accepted, namespace, params.as_ref())
         };
-        let alone = asked.into_iter().map(|one| (one, knowing(Some(one)))).collect();
+        let alone = approved.into_iter().map(|one| (one, knowing(Some(one)))).collect();
         Some(Self { without: knowing(None), alone })
     }
 
     /// The uids of the exceptions that an object needs. An object without a verdict may need any of them.
     pub fn by(&self, kind: &str, object: &Json) -> Vec<String> {
-        let without = match self.without.judge(kind, object) {
-            Judgement::Complies => return Vec::new(),
-            Judgement::Violates(without) => Some(without),
-            Judgement::Unknown(_) => None,
+        let without = match self.without.evaluate(kind, object) {
+            Evaluation::Complies => return Vec::new(),
+            Evaluation::Violates(without) => Some(without),
+            Evaluation::Unknown(_) => None,
         };
         let needed = self.alone.iter().filter(|(exception, alone)| {
             let Some(without) = &without else { return true };
             let lifts = |violation: &&Violation| exception.request.checks.contains(&violation.check);
             let mut of_its_checks = without.iter().filter(lifts).peekable();
             of_its_checks.peek().is_some()
-                && match alone.judge(kind, object) {
-                    Judgement::Complies | Judgement::Unknown(_) => true,
-                    Judgement::Violates(with) => of_its_checks.any(|violation| !with.contains(violation)),
+                && match alone.evaluate(kind, object) {
+                    Evaluation::Complies | Evaluation::Unknown(_) => true,
+                    Evaluation::Violates(with) => of_its_checks.any(|violation| !with.contains(violation)),
                 }
         });
         needed.map(|(exception, _)| exception.uid.clone()).collect()
@@ -60,7 +60,7 @@ impl<'a> Needs<'a> {
 /// workloads have no result: between two runs of a CronJob, no object exists that needs an exception.
 pub fn all(snapshot: &Snapshot, needed: &BTreeSet<String>) -> Needed {
     let mut all = Needed::new();
-    for subject in snapshot.subjects.iter().filter(|subject| subject.judge.judges_workloads()) {
+    for subject in snapshot.subjects.iter().filter(|subject| subject.evaluator.evaluates_workloads()) {
         for (name, observed) in &snapshot.namespaces {
             if observed.terminating || !selects(&subject.accepted.profile.spec, &observed.namespace.get()) {
                 continue;

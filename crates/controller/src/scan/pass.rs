@@ -17,15 +17,15 @@ use super::{
     snapshot::{Snapshot, Subject},
 };
 use crate::{
-    asked::Needed,
-    judge::{Existing, Judgement, Tenant},
+    evaluation::{Evaluation, Existing, Tenant},
+    watch::exception_store::Needed,
 };
 
 /// Result for an object.
 #[derive(Debug, Default)]
 pub struct Outcomes {
     /// The verdicts by profile, without profiles with which it complies.
-    pub judgements: Vec<(String, Judgement)>,
+    pub evaluations: Vec<(String, Evaluation)>,
     /// The uids of the exceptions that it needs, without which it would violate a profile.
     pub needs: Vec<String>,
 }
@@ -70,14 +70,14 @@ pub struct Pass {
     /// Number of objects that at least one profile evaluates.
     pub objects: usize,
     /// Number of objects that were evaluated in this pass.
-    pub judged: usize,
+    pub evaluated: usize,
 }
 
 impl Pass {
     /// Begins.
     pub fn new(snapshot: Snapshot, mut memory: Memory) -> Self {
         memory.pass = memory.pass.wrapping_add(1);
-        Self { snapshot, memory, found: BTreeMap::new(), needed: BTreeSet::new(), objects: 0, judged: 0 }
+        Self { snapshot, memory, found: BTreeMap::new(), needed: BTreeSet::new(), objects: 0, evaluated: 0 }
     }
 
     /// Removes the results for a kind, whose list starts again.
@@ -86,8 +86,8 @@ impl Pass {
     }
 
     /// Evaluates some objects, preferably ordered by namespace, like lists of the API server.
-    pub fn judge(&mut self, kind: &'static str, page: &[Existing]) {
-        let Self { snapshot, memory, found, needed, objects, judged } = self;
+    pub fn evaluate(&mut self, kind: &'static str, page: &[Existing]) {
+        let Self { snapshot, memory, found, needed, objects, evaluated } = self;
         let mut place: Option<Place<'_>> = None;
         for Existing { object, .. } in page {
             let text = |pointer: &str| object.pointer(pointer).and_then(Json::as_str).unwrap_or_default();
@@ -104,15 +104,15 @@ impl Pass {
                 known.pass = memory.pass;
                 known.outcomes.clone()
             } else {
-                *judged += 1;
-                let outcomes = place.judge(kind, object);
+                *evaluated += 1;
+                let outcomes = place.evaluate(kind, object);
                 let (inputs, pass) = (place.inputs, memory.pass);
                 memory.known.insert(uid, Known { version, inputs, pass, outcomes: outcomes.clone() });
                 outcomes
             };
             let Some(outcomes) = outcomes else { continue };
             needed.extend(outcomes.needs.iter().cloned());
-            if !outcomes.judgements.is_empty() {
+            if !outcomes.evaluations.is_empty() {
                 let (namespace, owner) = (namespace.to_owned(), Reference::to_controller(object));
                 let object = Reference::to(kind, object);
                 found.entry(kind).or_default().push(Found { namespace, object, owner, outcomes });
@@ -147,11 +147,11 @@ struct Place<'a> {
     /// A digest of all inputs of a verdict except the object.
     inputs: u64,
     /// Created with the first object.
-    tenants: Vec<Seat<'a>>,
+    tenants: Vec<ProfileScanner<'a>>,
 }
 
 /// The evaluates of one profile in a namespace.
-struct Seat<'a> {
+struct ProfileScanner<'a> {
     profile: &'a str,
     tenant: Tenant<'a>,
     needs: Option<Needs<'a>>,
@@ -182,25 +182,25 @@ impl<'a> Place<'a> {
         Self { snapshot, name: name.to_owned(), namespace, subjects, inputs: hasher.finish(), tenants: Vec::new() }
     }
 
-    fn judge(&mut self, kind: &str, object: &Json) -> Option<Arc<Outcomes>> {
+    fn evaluate(&mut self, kind: &str, object: &Json) -> Option<Arc<Outcomes>> {
         let namespace = self.namespace.as_ref()?;
         if self.tenants.is_empty() {
-            let seats = self.subjects.iter().map(|(subject, params)| Seat {
+            let seats = self.subjects.iter().map(|(subject, params)| ProfileScanner {
                 profile: subject.name(),
-                tenant: subject.judge.tenant(&subject.accepted, namespace, params.as_ref()),
+                tenant: subject.evaluator.tenant(&subject.accepted, namespace, params.as_ref()),
                 needs: Needs::of(subject, namespace, self.snapshot),
             });
             self.tenants = seats.collect();
         }
         let mut outcomes = Outcomes::default();
-        for Seat { profile, tenant, needs } in &self.tenants {
-            let judgement = tenant.judge(kind, object);
-            if judgement != Judgement::Complies {
-                outcomes.judgements.push(((*profile).to_owned(), judgement));
+        for ProfileScanner { profile, tenant, needs } in &self.tenants {
+            let evaluation = tenant.evaluate(kind, object);
+            if evaluation != Evaluation::Complies {
+                outcomes.evaluations.push(((*profile).to_owned(), evaluation));
             }
             outcomes.needs.extend(needs.iter().flat_map(|needs| needs.by(kind, object)));
         }
-        let complies = outcomes.judgements.is_empty() && outcomes.needs.is_empty();
+        let complies = outcomes.evaluations.is_empty() && outcomes.needs.is_empty();
         (!complies).then(|| Arc::new(outcomes))
     }
 }

@@ -19,7 +19,7 @@ use super::{
     tally::Tallies,
 };
 use crate::{
-    call::{ApiError, call},
+    api_request::{ApiError, call},
     context::Context,
 };
 
@@ -108,7 +108,7 @@ pub async fn keep(
         let reports = if is_chosen { std::mem::take(&mut desired) } else { Reports::new() };
         match reports::keep(cx, &api.of_cluster(), snapshot, reports).await {
             Ok(written) => writes += written,
-            // What the controller may not even list, it has not written.
+            // Without permission to list reports, the controller has written none.
             Err(error) if error.is_forbidden() && !is_chosen => {}
             // The API went meanwhile, with all reports.
             Err(error) if error.is_not_found() => {}
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_new_gets_a_new_time() {
+    fn only_new_violations_get_a_new_time() {
         let found = report(&[("a", 1), ("b", 2)]);
         assert_eq!(correction(&found, report(&[("a", 9), ("b", 9)])), None);
         let written = correction(&found, report(&[("b", 9), ("c", 9)])).map(|report| report.data);

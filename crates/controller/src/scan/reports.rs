@@ -15,13 +15,13 @@ use super::{
     tally::{Tallies, Tally},
 };
 use crate::{
-    call::{ApiError, call, gone},
+    api_request::{ApiError, call, gone},
     context::Context,
-    converge::{self, Dry},
+    generated::converge::{self, DryRun},
 };
 
 /// How many reports one request lists.
-const PAGE: u32 = 250;
+const PAGE_SIZE: u32 = 250;
 
 /// Reports, by namespace and name.
 pub type Reports<K> = BTreeMap<(String, String), K>;
@@ -143,7 +143,7 @@ pub struct Kind<K: Resource> {
 }
 
 /// The kind `ToolSecurityReport`.
-pub const OWN: Kind<ToolSecurityReport> = Kind {
+pub const TOOL_SECURITY_REPORT: Kind<ToolSecurityReport> = Kind {
     name: "ToolSecurityReport",
     resource: (),
     within: |client, namespace, ()| Api::namespaced(client, namespace),
@@ -173,7 +173,7 @@ where
 {
     let all: Api<K> = Api::all_with(cx.client.clone(), &kind.resource);
     let mut page = ListParams::default().labels(&format!("{}={}", names::MANAGED_BY_LABEL, names::MANAGED_BY));
-    page = page.limit(PAGE);
+    page = page.limit(PAGE_SIZE);
     let mut writes = 0;
     loop {
         let list = call(all.list(&page)).await?;
@@ -219,9 +219,9 @@ where
     K: Resource + Clone + Debug + Serialize + DeserializeOwned,
 {
     let api = within(cx, kind, desired);
-    match converge::send(&api, desired, found, names::field_manager::REPORT, Dry::No).await {
+    match converge::send(&api, desired, found, names::field_manager::REPORT, DryRun(false)).await {
         Ok((_, verb)) => {
-            cx.metrics.wrote(kind.name, verb.label());
+            cx.metrics.writes.wrote(kind.name, verb.label());
             Ok(true)
         }
         Err(error) if error.is_without_namespace() => Ok(false),
@@ -237,7 +237,7 @@ where
     let parameters = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
     let existed = gone(within(cx, kind, found).delete(&found.name_any(), &parameters)).await?;
     if existed {
-        cx.metrics.wrote(kind.name, "delete");
+        cx.metrics.writes.wrote(kind.name, "delete");
     }
     Ok(existed)
 }

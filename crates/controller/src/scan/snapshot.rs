@@ -6,7 +6,11 @@ use k8s_openapi::jiff::Timestamp;
 use palisade_api::{ToolSecurityParams, conditions::ExceptionReason};
 use palisade_compiler::Namespace;
 
-use crate::{accepted::AcceptedProfile, asked::ObservedException, judge::Judge, store::ObservedNamespace};
+use crate::{
+    evaluation::Evaluator,
+    generations::accepted::AcceptedProfile,
+    watch::{exception_store::ObservedException, store::ObservedNamespace},
+};
 
 /// A profile for evaluation.
 #[derive(Debug)]
@@ -14,9 +18,9 @@ pub struct Subject {
     /// The generation in effect.
     pub accepted: Arc<AcceptedProfile>,
     /// Its policies.
-    pub judge: Arc<Judge>,
+    pub evaluator: Arc<Evaluator>,
     /// Exception requests, by namespace.
-    pub asked: BTreeMap<String, Vec<Arc<ObservedException>>>,
+    pub requests: BTreeMap<String, Vec<Arc<ObservedException>>>,
 }
 
 impl Subject {
@@ -27,15 +31,15 @@ impl Subject {
 
     /// The approved exception requests in a namespace.
     pub fn approved(&self, namespace: &str, now: Timestamp) -> impl Iterator<Item = &ObservedException> {
-        let asked = self.asked.get(namespace).into_iter().flatten().map(AsRef::as_ref);
+        let requests = self.requests.get(namespace).into_iter().flatten().map(AsRef::as_ref);
         let exceptions = &self.accepted.compiled.exceptions;
-        asked.filter(move |one| exceptions.standing(&one.request, now).0 == ExceptionReason::InForce)
+        requests.filter(move |one| exceptions.standing(&one.request, now).0 == ExceptionReason::InForce)
     }
 
     /// Its parameters in a namespace, with all exceptions that hold there.
     pub fn params(&self, namespace: &Namespace, now: Timestamp) -> Option<ToolSecurityParams> {
-        let asked = self.asked.get(&namespace.name).into_iter().flatten();
-        self.accepted.compiled.params(namespace, asked.map(|one| &one.request), now)
+        let requests = self.requests.get(&namespace.name).into_iter().flatten();
+        self.accepted.compiled.params(namespace, requests.map(|one| &one.request), now)
     }
 }
 

@@ -10,19 +10,19 @@ use palisade_api::{
 use palisade_objects::owners::{Owners, Reference};
 
 use super::pass::Found;
-use crate::judge::Judgement;
+use crate::evaluation::Evaluation;
 
 /// The longest text about a violation, in characters.
-const LONGEST: usize = 500;
+const MAX_MESSAGE_CHARS: usize = 500;
 /// The most checks that are counted apart.
 const MAX_CHECKS: usize = 256;
 
 /// Findings of one profile in one namespace.
 #[derive(Debug, Default)]
 pub struct Tally {
-    /// By the workload's kind and name, and by check.
+    /// Violations by kind and name of the workload, and by check.
     violations: BTreeMap<(String, String), Violations>,
-    /// By the workload's kind and name.
+    /// Workloads without a verdict, by kind and name.
     not_judged: BTreeMap<String, Unjudged>,
 }
 
@@ -31,7 +31,7 @@ pub struct Tally {
 pub struct Violations {
     /// The workload.
     pub workload: Reference,
-    /// Of the first object.
+    /// The message about the first object.
     pub message: String,
     /// How many objects of the workload violate the check.
     pub objects: i64,
@@ -46,7 +46,7 @@ pub struct Unjudged {
     pub message: String,
 }
 
-/// By profile and namespace.
+/// Tallies by profile and namespace.
 pub type Tallies = BTreeMap<(String, String), Tally>;
 
 /// Counts the findings. Each object of a workload counts for the topmost known workload.
@@ -54,23 +54,23 @@ pub fn count(found: &[Found], owners: &Owners) -> Tallies {
     let mut tallies = Tallies::new();
     for Found { namespace, object, owner, outcomes } in found {
         let workload = owners.workload(object, owner.as_ref());
-        for (profile, judgement) in &outcomes.judgements {
+        for (profile, evaluation) in &outcomes.evaluations {
             let tally = tallies.entry((profile.clone(), namespace.clone())).or_default();
-            tally.add(workload, judgement);
+            tally.add(workload, evaluation);
         }
     }
     tallies
 }
 
 impl Tally {
-    fn add(&mut self, workload: &Reference, judgement: &Judgement) {
-        match judgement {
-            Judgement::Complies => {}
-            Judgement::Unknown(why) => {
+    fn add(&mut self, workload: &Reference, evaluation: &Evaluation) {
+        match evaluation {
+            Evaluation::Complies => {}
+            Evaluation::Unknown(why) => {
                 let first = || Unjudged { workload: workload.clone(), message: short(why) };
                 self.not_judged.entry(workload.to_string()).or_insert_with(first);
             }
-            Judgement::Violates(violations) => {
+            Evaluation::Violates(violations) => {
                 // Several containers may violate one check: it is one object.
                 let mut seen = BTreeSet::new();
                 for violation in violations.iter().filter(|violation| seen.insert(&violation.check)) {
@@ -147,7 +147,7 @@ pub fn total<'a>(of_profile: impl Iterator<Item = &'a Tally>) -> ScanStatus {
 }
 
 fn short(text: &str) -> String {
-    text.chars().take(LONGEST).collect()
+    text.chars().take(MAX_MESSAGE_CHARS).collect()
 }
 
 fn number(count: usize) -> i64 {
@@ -163,18 +163,18 @@ mod tests {
 
     use super::{super::pass::Outcomes, *};
 
-    fn violates(checks: &[&str]) -> Judgement {
+    fn violates(checks: &[&str]) -> Evaluation {
         let violation = |check: &&str| Violation { check: (*check).to_owned(), message: format!("{check} is wrong") };
-        Judgement::Violates(checks.iter().map(violation).collect())
+        Evaluation::Violates(checks.iter().map(violation).collect())
     }
 
-    fn found(namespace: &str, kind: &'static str, name: &str, owner: Option<&str>, judgement: Judgement) -> Found {
+    fn found(namespace: &str, kind: &'static str, name: &str, owner: Option<&str>, evaluation: Evaluation) -> Found {
         let object = |owner: &str| json!({"metadata": {"ownerReferences": [{"uid": owner, "kind": "ReplicaSet", "name": owner, "controller": true}]}});
         Found {
             namespace: namespace.to_owned(),
             object: Reference::to(kind, &json!({"metadata": {"name": name}})),
             owner: owner.and_then(|owner| Reference::to_controller(&object(owner))),
-            outcomes: Arc::new(Outcomes { judgements: vec![("tools".to_owned(), judgement)], ..Outcomes::default() }),
+            outcomes: Arc::new(Outcomes { evaluations: vec![("tools".to_owned(), evaluation)], ..Outcomes::default() }),
         }
     }
 
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deployment_with_pods_is_one_line_for_each_check() {
+    fn deployment_and_its_pods_are_reported_once_per_check() {
         let mut owners = Owners::default();
         owners.learn(&json!({"metadata": {"uid": "web-1", "ownerReferences": [{"uid": "d", "kind": "Deployment", "name": "web", "controller": true}]}}));
         let mut all = vec![found("a", "Deployment", "web", None, violates(&["privileged"]))];
@@ -191,7 +191,7 @@ mod tests {
             all.push(found("a", "Pod", pod, Some("web-1"), violates(&["privileged", "privileged", "hostPorts"])));
         }
         all.push(found("a", "Pod", "single", None, violates(&["hostPorts"])));
-        all.push(found("b", "Pod", "odd", None, Judgement::Unknown("too large".to_owned())));
+        all.push(found("b", "Pod", "odd", None, Evaluation::Unknown("too large".to_owned())));
         let tallies = count(&all, &owners);
         let a = tallies[&("tools".to_owned(), "a".to_owned())].report(Stage::Warn, &Enforcement::default(), at_zero());
         assert_eq!((a.workloads, a.not_judged), (2, 0));

@@ -34,7 +34,7 @@ fn show(setup: &Setup, exception: &Json) {
 
 fn show_only(setup: &Setup, exception: &Json) {
     let read: DeserializeGuard<ToolSecurityException> = serde_json::from_value(exception.clone()).unwrap();
-    let concerned = setup.cx.store.asked.observe(Event::Apply(read));
+    let concerned = setup.cx.store.exceptions.observe(Event::Apply(read));
     setup.cx.queues.exceptions.trigger(concerned.namespaces);
     for (profile, namespaces) in concerned.profiles {
         for namespace in &namespaces {
@@ -137,7 +137,7 @@ async fn an_exception_is_in_force_when_its_parameters_are_written() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_end_is_announced_once() {
+async fn emits_expiry_event_once() {
     let setup = Setup::new(&["a"]);
     setup.run();
     setup.observe(&asked_for());
@@ -151,7 +151,7 @@ async fn an_end_is_announced_once() {
         mock.asked().iter().filter(|asked| asked.path.ends_with("/events") && said(&asked.body)).count()
     };
     setup.until("an event", |mock| events(mock) == 1).await;
-    // What another process has said already is not said again.
+    // An event of an earlier process is not repeated.
     let mut known = setup.mock.get(STATUS).unwrap();
     known["metadata"]["resourceVersion"] = "1000000".into();
     known["status"]["conditions"][0]["message"] = "another client wrote this".into();

@@ -1,9 +1,11 @@
-//! Each stage of the controller against an API server in memory that answers wrongly, slowly or not at all. The scenarios
-//! in `tests/apiserver` use a real one.
+//! Each stage of the controller against an API server in memory that answers wrongly, slowly or not at all. The
+//! scenarios in `tests/apiserver` use a real one.
 
 mod exceptions;
+mod generations;
 mod lanes;
 mod mock;
+mod parameters;
 mod removal;
 mod rollout;
 mod stages;
@@ -23,7 +25,13 @@ use serde_json::{Value as Json, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    context::Context, health::Heartbeat, lane::Lane, options::Options, params, queue::Queues, reconcile, repair,
+    apply::repair,
+    context::Context,
+    lanes::{health::Heartbeat, lane::Lane},
+    options::Options,
+    params,
+    queue::Queues,
+    reconcile,
 };
 
 const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
@@ -52,8 +60,8 @@ impl Setup {
         store.observe_policy(Event::InitDone);
         store.observe_binding(Event::Init);
         store.observe_binding(Event::InitDone);
-        store.asked.observe(Event::Init);
-        store.asked.observe(Event::InitDone);
+        store.exceptions.observe(Event::Init);
+        store.exceptions.observe(Event::InitDone);
         store.observe_namespace(Event::Init);
         for name in namespaces {
             store.observe_namespace(Event::InitApply(namespace(name)));
@@ -111,7 +119,7 @@ impl Setup {
         let Queues { reconcile, repairs, params, exceptions, .. } = &self.cx.queues;
         let heartbeat = || Arc::new(Heartbeat::new());
         Lane::start(&self.cx, "repairs", repairs, &heartbeat(), repair::work);
-        Lane::start(&self.cx, "parameters", params, &heartbeat(), params::work);
+        Lane::start(&self.cx, "parameters", params, &heartbeat(), params::lane::work);
         Lane::start(&self.cx, "exceptions", exceptions, &heartbeat(), crate::exceptions::work);
         Lane::start(&self.cx, "reconcile", reconcile, &heartbeat(), reconcile::work());
     }
@@ -153,6 +161,12 @@ impl Setup {
         })
         .await
     }
+}
+
+/// A controller with namespaces `n0`, `n1` and so on.
+fn setup(namespaces: usize) -> Setup {
+    let names: Vec<_> = (0..namespaces).map(|n| format!("n{n}")).collect();
+    Setup::new(&names.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
 fn path(kind: &str, profile: &str) -> String {

@@ -7,9 +7,9 @@ use palisade_api::names;
 use serde_json::{Value as Json, json};
 
 use super::{
-    BINDINGS, PROFILES, Setup,
+    BINDINGS, POLICIES, PROFILES, Setup,
     mock::{Mock, RecordedRequest, Respond},
-    params_path, path, profile,
+    params_path, path, profile, setup,
 };
 
 const STATUS: &str = "/apis/toolsecurity.dev/v1alpha1/toolsecurityprofiles/tools/status";
@@ -92,7 +92,7 @@ async fn nothing_is_compiled_for_a_profile_that_is_being_deleted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_profile_goes_while_somebody_holds_its_parameters() {
+async fn profile_is_removed_despite_finalizers_on_its_parameters() {
     let setup = in_force().await;
     let held = params_path("tools", "n1");
     let mut params = setup.mock.get(&held).expect("parameters");
@@ -107,7 +107,7 @@ async fn a_profile_goes_while_somebody_holds_its_parameters() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_could_hold_or_delete_parameters_is_removed() {
+async fn finalizers_and_owners_of_parameters_are_removed() {
     let setup = in_force().await;
     let at = params_path("tools", "n0");
     let mut params = setup.mock.get(&at).expect("parameters");
@@ -126,4 +126,64 @@ async fn what_could_hold_or_delete_parameters_is_removed() {
             meta["finalizers"].is_null() && meta["ownerReferences"].is_null() && meta["name"] == names::params("tools")
         })
         .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn profile_is_removed_after_any_failed_request() {
+    let table = [
+        ("validatingadmissionpolicybindings", Method::DELETE, Respond::Error(409)),
+        ("validatingadmissionpolicybindings", Method::DELETE, Respond::Never),
+        ("validatingadmissionpolicies", Method::DELETE, Respond::Error(429)),
+        ("toolsecurityparams", Method::DELETE, Respond::Error(500)),
+        ("toolsecurityparams", Method::DELETE, Respond::Never),
+        ("controllerrevisions", Method::DELETE, Respond::Never),
+        ("toolsecurityprofiles", Method::PATCH, Respond::Error(409)),
+        ("toolsecurityprofiles", Method::PATCH, Respond::Error(500)),
+    ];
+    for (kind, method, respond) in table {
+        let setup = setup(5);
+        setup.run();
+        setup.write("tools", 1, 100);
+        setup.in_force("tools", 1).await;
+        let (answer, stage) = (respond.clone(), method.clone());
+        setup.mock.rule(
+            move |asked| if asked.method == stage && asked.is_of(kind) { answer.clone() } else { Respond::Normally },
+        );
+        let mut deleted = profile("tools", 1, 100);
+        deleted["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
+        setup.observe(&deleted);
+        tokio::time::sleep(Duration::from_mins(2)).await;
+        let finalizers = |setup: &Setup| {
+            let profile = setup.mock.get(&format!("{PROFILES}/tools")).unwrap();
+            profile["metadata"]["finalizers"].as_array().map_or(0, Vec::len)
+        };
+        assert_eq!(finalizers(&setup), 1, "{kind} {respond:?}: it was let go too early");
+        setup.mock.rule(|_| Respond::Normally);
+        setup.until("let go", |_| finalizers(&setup) == 0).await;
+        for left in [path(POLICIES, "tools"), path(BINDINGS, "tools"), params_path("tools", "n4")] {
+            assert!(setup.mock.get(&left).is_none(), "{kind} {respond:?}: {left} is left");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn hanging_delete_does_not_block_others() {
+    let setup = setup(30);
+    setup.run();
+    for name in ["tools", "other"] {
+        setup.write(name, 1, 100);
+        setup.in_force(name, 1).await;
+    }
+    let hangs = params_path("tools", "n0");
+    setup.mock.rule(move |asked| {
+        if asked.method == Method::DELETE && asked.path == hangs { Respond::Never } else { Respond::Normally }
+    });
+    let mut deleted = profile("tools", 1, 100);
+    deleted["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
+    setup.observe(&deleted);
+    let others: Vec<_> = (1..30).map(|n| params_path("tools", &format!("n{n}"))).collect();
+    let took = setup.until("the others deleted", |mock| others.iter().all(|path| mock.get(path).is_none())).await;
+    assert!(took < Duration::from_secs(15), "the others were deleted after {took:?}");
+    setup.delete(BINDINGS, "other");
+    assert!(setup.in_force("other", 1).await < Duration::from_millis(200));
 }

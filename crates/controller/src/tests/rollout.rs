@@ -6,7 +6,10 @@ use palisade_api::names;
 use serde_json::{Value as Json, json};
 
 use super::{Setup, profile};
-use crate::{health::Heartbeat, lane::Lane, rollout};
+use crate::{
+    lanes::{health::Heartbeat, lane::Lane},
+    rollout,
+};
 
 fn with_rollout(generation: i64, patch: &Json) -> Json {
     let mut profile = profile("tools", generation, 10);
@@ -37,7 +40,7 @@ async fn a_rollout_waits_until_pods_are_mutated() {
         status.is_some_and(|it| it["status"]["rollout"]["message"].as_str().is_some_and(|text| text.contains(wanted)))
     };
 
-    // Nobody mutates pods here: this API server stores what it is sent.
+    // No engine mutates pods here: this API server stores objects unchanged.
     setup.observe(&with_rollout(1, &json!({"spec": {"mutation": {"defaults": "Secure"}}})));
     setup.until("the rollout waits", |_| says("until an engine is observed mutating pods")).await;
     assert!(!promoted("a") && !promoted("b"));
@@ -46,7 +49,7 @@ async fn a_rollout_waits_until_pods_are_mutated() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_new_generation_judges_held_namespaces_at_once() {
+async fn new_generation_evaluates_held_namespaces_immediately() {
     let setup = Setup::new(&["a"]);
     let path = "/api/v1/namespaces/a";
     setup.mock.put(path, json!(super::namespace("a")));

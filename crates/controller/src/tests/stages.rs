@@ -13,11 +13,11 @@ use super::{
     mock::{Mock, Respond},
     params_path, path,
 };
-use crate::{call::ApiError, converge::converge, observe};
+use crate::{api_request::ApiError, generated::converge::converge, watch::observe};
 
 #[tokio::test(start_paused = true)]
 async fn write_outcome_follows_from_the_response() {
-    // What is said, how often; requests, seconds, and what it ends with.
+    // The response and its repetitions; the requests, the seconds, and the result.
     let table: [(Respond, usize, usize, u64, &str); 9] = [
         (Respond::Error(409), 2, 3, 0, "written"),
         (Respond::Error(409), 9, 3, 0, "conflict"),
@@ -67,7 +67,7 @@ async fn a_spec_that_others_changed_is_restored_by_one_patch() {
     };
     let (desired, edited) = (params(1), params(2));
     let patch = json!({"metadata": {}, "spec": {"integers": {"uid": 1}}});
-    // What the API server answers to the patch, and what it is sent: that, and then perhaps all of the object.
+    // The answer of the API server to the patch, and the requests: the patch, and then perhaps the whole object.
     for (respond, sent) in [
         (None, vec![patch.clone()]),
         (Some(404), vec![patch.clone(), json!(desired)]),

@@ -4,10 +4,10 @@ use http::{Request, header::DATE};
 use k8s_openapi::jiff::{Timestamp, fmt::rfc2822};
 use kube::{Client, client::Body};
 
-use crate::call::{ApiError, call};
+use crate::api_request::{ApiError, call};
 
-/// The time at which an API server answers, in whole seconds. All answers have it (RFC 9110, section 6.6.1), and anybody
-/// may ask for the version.
+/// The time at which an API server answers, in whole seconds. All answers have it (RFC 9110, section 6.6.1), and
+/// anybody may ask for the version.
 ///
 /// # Errors
 /// There was no answer. Without a readable date in the answer: [`ApiError::NoDate`].

@@ -7,12 +7,12 @@ use k8s_openapi::{api::core::v1::Event, jiff::Timestamp};
 use kube::{Api, Client, api::ListParams};
 use palisade_api::names::{self, Shape};
 
-use crate::call::{ApiError, call};
+use crate::api_request::{ApiError, call};
 
 /// How many events one request lists at most.
-const PAGE: u32 = 500;
+const PAGE_SIZE: u32 = 500;
 /// The longest message, in characters.
-const LONGEST: usize = 300;
+const MAX_MESSAGE_CHARS: usize = 300;
 
 /// The namespaces in which the pods policy of a profile has denied a pod since then, with the message of an event.
 ///
@@ -21,12 +21,12 @@ const LONGEST: usize = 300;
 /// If the API server returned no list.
 pub async fn since(client: &Client, profile: &str, then: Timestamp) -> Result<BTreeMap<String, String>, ApiError> {
     let api: Api<Event> = Api::all(client.clone());
-    let (mut found, mut page) = (BTreeMap::new(), ListParams::default().fields("reason=FailedCreate").limit(PAGE));
+    let (mut found, mut page) = (BTreeMap::new(), ListParams::default().fields("reason=FailedCreate").limit(PAGE_SIZE));
     loop {
         let list = call(api.list(&page)).await?;
         let denials = list.items.into_iter().filter(|event| is_denial(event, profile, then));
         found.extend(denials.filter_map(|event| {
-            let message = event.message?.chars().take(LONGEST).collect();
+            let message = event.message?.chars().take(MAX_MESSAGE_CHARS).collect();
             Some((event.involved_object.namespace?, message))
         }));
         match list.metadata.continue_.filter(|token| !token.is_empty()) {
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_denial_is_of_the_profile_and_not_from_before() {
+    fn older_and_foreign_denials_are_ignored() {
         let event = |policy: &str, last: &str| -> Event {
             serde_json::from_value(json!({
                 "metadata": {"creationTimestamp": "2026-01-01T00:00:00Z"}, "reason": "FailedCreate",

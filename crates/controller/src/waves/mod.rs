@@ -1,4 +1,4 @@
-//! Stage waves: selects the namespaces to promote and their stages, and evaluates their objects. The lane that acts on
+//! Waves of a rollout: which namespaces to promote to which stages, denials, and the clock. The lane that acts on
 //! it is [`crate::rollout`].
 
 pub mod clock;
@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use crate::{
     status::{self, Condition},
-    store::ObservedProfile,
+    watch::store::ObservedProfile,
 };
 
 /// State of the lane for a profile.
@@ -23,8 +23,8 @@ pub struct RolloutState {
     /// The generation that the status is about.
     pub generation: Option<i64>,
     /// Times of the evaluation of namespaces with violations.
-    pub judged: BTreeMap<String, Instant>,
-    /// True if pods were observed to be mutated as the profile says. They are evaluated as if they were.
+    pub evaluated: BTreeMap<String, Instant>,
+    /// True if pods were observed to be mutated as the profile declares. They are evaluated as if they were.
     pub mutated: bool,
     /// How often it failed in a row.
     pub failures: u32,

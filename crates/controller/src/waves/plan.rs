@@ -6,12 +6,12 @@ use palisade_api::{HELD_BY_VIOLATIONS, HeldNamespace, OnViolation, Rollout, Stag
 use palisade_compiler::Namespace;
 use palisade_objects::selector;
 
-use crate::text::fnv1a;
+use crate::message::fnv1a;
 
 /// How many held namespaces a status names.
-const NAMED: usize = 10;
+const MAX_NAMED_NAMESPACES: usize = 10;
 /// The longest reason in a status, in characters.
-const LONGEST: usize = 500;
+const MAX_REASON_CHARS: usize = 500;
 
 /// Prefix of the generation of the profile in the annotation of a held namespace.
 const GENERATION: &str = "by generation ";
@@ -108,8 +108,8 @@ impl<'a> Plan<'a> {
             match (Hold::of(member.namespace, profile), due) {
                 (Some(hold), due) => {
                     plan.held += 1;
-                    if plan.named.len() < NAMED {
-                        let message = hold.text().chars().take(LONGEST).collect();
+                    if plan.named.len() < MAX_NAMED_NAMESPACES {
+                        let message = hold.text().chars().take(MAX_REASON_CHARS).collect();
                         plan.named.push(HeldNamespace { name: name.to_owned(), message });
                     }
                     if let (Hold::Violations { .. }, Some(goal)) = (hold, due) {
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_percentage_is_about_that_and_contains_the_smaller_ones() {
+    fn percentage_is_approximate_and_contains_smaller_ones() {
         let all = namespaces(3500);
         let members = members(&all, Stage::Audit);
         let mut before = Vec::new();
@@ -190,7 +190,7 @@ mod tests {
             before = drawn;
         }
         assert_eq!(before.len(), 3500);
-        // What a version does with a name, all later ones do.
+        // All later versions must treat a name in the same way.
         assert_eq!(["a", "tool-wikibugs", "kube-ops"].map(percentile), [24, 9, 67]);
     }
 
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hold_is_read_as_it_was_written() {
+    fn hold_annotation_round_trips() {
         let of = |text: &str| {
             let annotations = [(names::rollout_annotation("p"), text.to_owned())].into();
             Hold::of(&Namespace { annotations, ..Namespace::default() }, "p")

@@ -1,0 +1,104 @@
+//! Metrics of the status of a profile: its namespaces and conditions.
+
+use palisade_api::{NamespaceCounts, Stage, conditions::ConditionType};
+use prometheus_client::{
+    encoding::EncodeLabelSet,
+    metrics::{family::Family, gauge::Gauge},
+    registry::Registry,
+};
+
+use crate::status::{Condition, ConditionStatus};
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct StateLabels {
+    profile: String,
+    state: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct StageLabels {
+    profile: String,
+    stage: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ConditionLabels {
+    profile: String,
+    r#type: &'static str,
+    status: &'static str,
+}
+
+const STATES: [&str; 3] = ["selected", "ready", "failed"];
+
+/// Namespaces and conditions of profiles.
+#[derive(Debug, Default)]
+pub struct ProfileMetrics {
+    namespaces: Family<StateLabels, Gauge>,
+    by_stage: Family<StageLabels, Gauge>,
+    conditions: Family<ConditionLabels, Gauge>,
+}
+
+impl ProfileMetrics {
+    pub(super) fn register(&self, registry: &mut Registry) {
+        registry.register("palisade_namespaces", "Namespaces of a profile by state", self.namespaces.clone());
+        registry.register(
+            "palisade_namespaces_by_stage",
+            "Namespaces that a profile selects, by the stage of pods",
+            self.by_stage.clone(),
+        );
+        registry.register(
+            "palisade_profile_condition",
+            "1 if the condition of the profile has the status",
+            self.conditions.clone(),
+        );
+    }
+
+    pub(super) fn count_once(&self, profile: &str) {
+        self.namespaces.get_or_create(&StateLabels { profile: profile.to_owned(), state: STATES[0] }).set(1);
+        self.by_stage.get_or_create(&StageLabels { profile: profile.to_owned(), stage: Stage::Deny.into() }).set(1);
+        let (r#type, status) = (ConditionType::Ready.into(), ConditionStatus::True.text());
+        self.conditions.get_or_create(&ConditionLabels { profile: profile.to_owned(), r#type, status }).set(1);
+    }
+
+    pub(super) fn set_namespaces(&self, profile: &str, namespaces: &NamespaceCounts) {
+        let counts = [namespaces.selected, namespaces.ready, namespaces.failed];
+        for (state, count) in STATES.into_iter().zip(counts) {
+            self.namespaces.get_or_create(&StateLabels { profile: profile.to_owned(), state }).set(count);
+        }
+        for (stage, count) in Stage::ALL.into_iter().zip(namespaces.by_stage.counts()) {
+            self.by_stage.get_or_create(&StageLabels { profile: profile.to_owned(), stage: stage.into() }).set(count);
+        }
+    }
+
+    pub(super) fn set_conditions(&self, profile: &str, conditions: &[Condition]) {
+        for condition in conditions {
+            for status in ConditionStatus::ALL {
+                let labels = ConditionLabels {
+                    profile: profile.to_owned(),
+                    r#type: condition.type_.into(),
+                    status: status.text(),
+                };
+                self.conditions.get_or_create(&labels).set(i64::from(condition.status == status));
+            }
+        }
+    }
+
+    pub(super) fn forget_condition(&self, profile: &str, type_: ConditionType) {
+        for status in ConditionStatus::ALL {
+            let labels = ConditionLabels { profile: profile.to_owned(), r#type: type_.into(), status: status.text() };
+            self.conditions.remove(&labels);
+        }
+    }
+
+    pub(super) fn forget(&self, profile: &str) {
+        for state in STATES {
+            self.namespaces.remove(&StateLabels { profile: profile.to_owned(), state });
+        }
+        for stage in Stage::ALL {
+            self.by_stage.remove(&StageLabels { profile: profile.to_owned(), stage: stage.into() });
+        }
+        for type_ in ConditionType::ALL {
+            self.forget_condition(profile, type_);
+        }
+    }
+}
