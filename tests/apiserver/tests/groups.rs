@@ -64,6 +64,32 @@ pub(crate) struct Registered {
     pub(crate) needs: Option<&'static str>,
 }
 
+/// With this variable in the environment, only [`QUICK`] runs.
+const ONLY_QUICK: &str = "PALISADE_QUICK";
+
+/// The scenarios of `make test`: each stage of the controller, each engine and each command of the tutorial once.
+/// `make test-all` runs all scenarios.
+const QUICK: &[(Group, &str)] = &[
+    (Group::Answers, "admission::offline_verdicts_match_the_api_server"),
+    (Group::Answers, "crds::invalid_profiles_are_rejected_by_the_crd"),
+    (Group::Answers, "exceptions::an_approved_exception_holds_for_its_workload_until_its_end"),
+    (Group::Judged, "enforcement::compliant_jobs_pass_and_every_rule_denies"),
+    (Group::Judged, "workloads::every_workload_kind_is_judged_by_its_template"),
+    (Group::Judged, "mutation::native_policy_mutates_like_the_patch"),
+    (Group::Judged, "namespaces::a_new_namespace_never_admits_a_violation"),
+    (Group::Judged, "namespaces::invalid_parameter_fails_only_its_namespace"),
+    (Group::Judged, "rollout::a_rollout_promotes_what_complies_and_holds_the_rest"),
+    (Group::Judged, "scan::the_scan_reports_what_the_api_server_would_deny"),
+    (Group::Judged, "tutorial::every_command_of_the_tutorial_prints_what_the_page_shows"),
+    (Group::Maintained, "lifecycle::an_invalid_profile_changes_nothing"),
+    (Group::Maintained, "lifecycle::drift_is_repaired"),
+    (Group::Maintained, "lifecycle::deleting_the_profile_frees_every_namespace"),
+    (Group::Maintained, "lifecycle::api_server_restart_admits_no_violation"),
+    (Group::Reconciled, "refuted::an_edit_that_probes_refute_is_taken_back"),
+    (Group::Unprivileged, "confinement::controller_is_confined_to_its_own_objects"),
+    (Group::Webhooks, "mutation::webhook_mutates_like_the_patch"),
+];
+
 /// Registers the scenarios of a module as its `SCENARIOS`: each function with its groups, and its place in each of them. With
 /// `if "VARIABLE"` a scenario runs only if the environment has this variable.
 macro_rules! scenarios {
@@ -95,10 +121,15 @@ pub(crate) fn of(modules: &[&'static [Registered]], group: Group) -> Vec<(&'stat
         let (_, name) = one.path.split_once("::")?;
         Some((*place, name, one.run))
     };
+    let only_quick = std::env::var_os(ONLY_QUICK).is_some();
+    let is_selected = |name: &str| !only_quick || QUICK.contains(&(group, name));
     let mut found: Vec<_> = all.filter(runs).filter_map(place).collect();
     found.sort_unstable_by_key(|(place, name, _)| (*place, *name));
     for pair in found.windows(2) {
         assert_ne!(pair[0].0, pair[1].0, "{group:?}: {} and {} have the same place", pair[0].1, pair[1].1);
     }
-    found.into_iter().map(|(_, name, run)| (name, run)).collect()
+    for (_, name) in QUICK.iter().filter(|(of, _)| *of == group) {
+        assert!(found.iter().any(|(_, known, _)| known == name), "{group:?} has no scenario {name}");
+    }
+    found.into_iter().filter(|(_, name, _)| is_selected(name)).map(|(_, name, run)| (name, run)).collect()
 }
