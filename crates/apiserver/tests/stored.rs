@@ -204,3 +204,20 @@ fn namespaces_of_a_dump_keep_their_status() {
     let said = answer(&delete(&cluster, &claim("Bound")));
     assert!(said.contains("denied request: namespaceObject"), "{said}");
 }
+
+#[test]
+fn update_without_a_resource_version_is_rejected_in_the_words_of_the_minor() {
+    for minor in Minor::ALL {
+        let binding = |version: Value| {
+            json!({
+                "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding",
+                "metadata": {"name": "b", "uid": "u", "resourceVersion": version},
+                "spec": {"policyName": "p", "validationActions": ["Deny"]},
+            })
+        };
+        let said = answer(&update(&cluster(minor, &["true"]), "", &binding(Value::Null), &binding(json!("7"))));
+        let zero = if minor < Minor::V1_34 { "0x0" } else { "0" };
+        let wanted = format!("metadata.resourceVersion: Invalid value: {zero}: must be specified for an update");
+        assert!(said.ends_with(&wanted), "{minor}: {said}");
+    }
+}

@@ -264,7 +264,7 @@ fn exit_codes(checking: &mut Checking<'_>, codes: &Node<'_>, containers: &BTreeS
             checking.wrong(&value, "must not be 0 for the In operator");
         }
         if !seen.insert(number) {
-            checking.errors.push(FieldError::duplicate_value(value.path, value.value));
+            checking.errors.push(FieldError::duplicate_value(checking.minor, value.path, value.value));
         }
     }
     if !numbers.is_sorted() {
@@ -404,7 +404,7 @@ pub(super) fn cron_job(checking: &mut Checking<'_>, object: &Value) {
     }
     if job.is_true("manualSelector") {
         let field = job.field("manualSelector");
-        checking.errors.push(FieldError::not_supported_value(field, &true.into(), &["nil", "false"]));
+        checking.errors.push(FieldError::not_supported_value(checking.minor, field, &true.into(), &["nil", "false"]));
     }
     checking.not_negative(&spec, "successfulJobsHistoryLimit");
     checking.not_negative(&spec, "failedJobsHistoryLimit");

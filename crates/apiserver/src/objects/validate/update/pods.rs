@@ -98,7 +98,7 @@ fn deadline(checking: &mut Checking<'_>, new: &Value, old: &Value) -> bool {
         }
         _ => return true,
     };
-    checking.errors.push(FieldError::invalid_value(field, &json!(now), detail));
+    checking.errors.push(FieldError::invalid_value(checking.minor, field, &json!(now), detail));
     false
 }
 
