@@ -205,6 +205,49 @@ fn namespaces_of_a_dump_keep_their_status() {
     assert!(said.contains("denied request: namespaceObject"), "{said}");
 }
 
+/// A pod with resources, and with a policy for the resize of its memory.
+fn sized(resources: &Value, policy: &str) -> Value {
+    let mut pod = pod(&json!({"uid": "u", "resourceVersion": "1"}));
+    pod["spec"]["containers"][0]["resources"] = resources.clone();
+    if !policy.is_empty() {
+        let policies = json!([{"resourceName": "memory", "restartPolicy": policy}]);
+        pod["spec"]["containers"][0]["resizePolicy"] = policies;
+    }
+    pod
+}
+
+#[test]
+fn resize_to_less_memory_is_rejected_until_1_33() {
+    let resources = |memory: &str| {
+        let limits = if memory.is_empty() { json!({}) } else { json!({"memory": memory}) };
+        json!({"requests": {"cpu": "1", "memory": "100Mi"}, "limits": limits})
+    };
+    for (before, now, policy, wanted) in [
+        ("", "1Gi", "", "added"),
+        ("", "1Gi", "NotRequired", "added"),
+        ("", "1Gi", "RestartContainer", ""),
+        ("2Gi", "1Gi", "", "decreased"),
+        ("2Gi", "2047Mi", "NotRequired", "decreased"),
+        ("2Gi", "1Gi", "RestartContainer", ""),
+        ("1Gi", "1024Mi", "", ""),
+        ("1Gi", "2Gi", "NotRequired", ""),
+    ] {
+        let (old, new) = (sized(&resources(before), policy), sized(&resources(now), policy));
+        for minor in Minor::ALL {
+            let expected = if wanted.is_empty() || minor > Minor::V1_33 {
+                "allowed".to_owned()
+            } else {
+                format!(
+                    "Pod \"a\" is invalid: spec.containers[0].resources.limits[memory]: Forbidden: memory limits \
+                     cannot be {wanted} unless resizePolicy is RestartContainer"
+                )
+            };
+            let said = answer(&update(&cluster(minor, &["true"]), "resize", &new, &old));
+            assert_eq!(said, expected, "{minor} {before} {now} {policy}");
+        }
+    }
+}
+
 #[test]
 fn update_without_a_resource_version_is_rejected_in_the_words_of_the_minor() {
     for minor in Minor::ALL {
