@@ -248,6 +248,61 @@ fn resize_to_less_memory_is_rejected_until_1_33() {
     }
 }
 
+/// A Job as it is stored, suspended before it was started.
+fn job() -> Value {
+    let uid = "11111111-1111-4111-8111-111111111111";
+    json!({
+        "apiVersion": "batch/v1", "kind": "Job",
+        "metadata": {"name": "a", "namespace": "x", "uid": uid, "resourceVersion": "1"},
+        "spec": {
+            "suspend": true,
+            "selector": {"matchLabels": {"batch.kubernetes.io/controller-uid": uid}},
+            "template": {
+                "metadata": {"labels": {
+                    "batch.kubernetes.io/controller-uid": uid, "batch.kubernetes.io/job-name": "a",
+                    "controller-uid": uid, "job-name": "a",
+                }},
+                "spec": {"restartPolicy": "Never", "containers": [{"name": "a", "image": "a"}]},
+            },
+        },
+        "status": {},
+    })
+}
+
+#[test]
+fn job_update_does_not_validate_the_generated_selector_since_1_37() {
+    for minor in Minor::ALL {
+        let cluster = cluster(minor, &["true"]);
+        let old = job();
+        let mut new = job();
+        new["spec"]["selector"]["matchLabels"] = json!({"a": "b"});
+        let said = answer(&update(&cluster, "", &new, &old));
+        assert_eq!(said.contains("`selector` not auto-generated"), minor < Minor::V1_37, "{minor}: {said}");
+        for part in ["`selector` does not match template `labels`", "field is immutable"] {
+            assert!(said.contains(part), "{minor}: {said}");
+        }
+        let mut new = job();
+        new["spec"]["template"]["metadata"]["labels"]["job-name"] = json!("b");
+        let said = answer(&update(&cluster, "", &new, &old));
+        assert_eq!(said.contains("must be 'a'"), minor < Minor::V1_37, "{minor}: {said}");
+    }
+}
+
+#[test]
+fn job_that_was_never_started_may_get_other_nodes() {
+    let suspended = json!([{"type": "Suspended", "status": "True"}]);
+    for minor in Minor::ALL {
+        for (conditions, allowed) in [(json!([]), minor != Minor::V1_36), (suspended.clone(), true)] {
+            let mut old = job();
+            old["status"]["conditions"] = conditions;
+            let mut new = old.clone();
+            new["spec"]["template"]["spec"]["nodeSelector"] = json!({"disk": "ssd"});
+            let said = answer(&update(&cluster(minor, &["true"]), "", &new, &old));
+            assert_eq!(said == "allowed", allowed, "{minor}: {said}");
+        }
+    }
+}
+
 #[test]
 fn update_without_a_resource_version_is_rejected_in_the_words_of_the_minor() {
     for minor in Minor::ALL {
