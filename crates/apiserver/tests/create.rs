@@ -252,6 +252,80 @@ fn error_wording_follows_the_minor() {
     assert!(said(Minor::V1_34, &object, None).ends_with(": must not contain line breaks"));
 }
 
+/// A configuration with one webhook, in which this is changed.
+fn webhook(path: &str, value: Json) -> Json {
+    let entry = json!({
+        "name": "a.b.c", "admissionReviewVersions": ["v1"], "sideEffects": "None",
+        "clientConfig": {"service": {"name": "a", "namespace": "b"}},
+        "rules": [{
+            "apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"], "scope": "*",
+        }],
+    });
+    json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": "w"}, "webhooks": [with(entry, path, value)],
+    })
+}
+
+#[test]
+fn values_are_printed_as_the_minor_prints_them() {
+    let operations = "/spec/matchConstraints/resourceRules/0/operations";
+    let annotations: Vec<_> = (0..21).map(|i| json!({"key": format!("k{i}"), "valueExpression": "'<'"})).collect();
+    for (object, until_33, since_34) in [
+        (
+            webhook("/admissionReviewVersions", json!(["v2"])),
+            r#"Invalid value: []string{"v2"}: must include at least one of v1, v1beta1"#,
+            r#"Invalid value: ["v2"]: must include at least one of v1, v1beta1"#,
+        ),
+        (
+            webhook("/rules/0/apiGroups", json!(["", "*"])),
+            r#"Invalid value: []string{"", "*"}: if '*' is present, must not specify other API groups"#,
+            r#"Invalid value: ["","*"]: if '*' is present, must not specify other API groups"#,
+        ),
+        (
+            webhook("/rules/0/resources", json!(["*/*", "pods"])),
+            r#"Invalid value: []string{"*/*", "pods"}: if '*/*' is present, must not specify other resources"#,
+            r#"Invalid value: ["*/*","pods"]: if '*/*' is present, must not specify other resources"#,
+        ),
+        (
+            webhook("/clientConfig/service/namespace", json!("")),
+            "webhooks[0].clientConfig.service.name: Required value: service name is required",
+            "webhooks[0].clientConfig.service.name: Required value",
+        ),
+        (
+            webhook("/clientConfig/service/name", json!("")),
+            "webhooks[0].clientConfig.service.namespace: Required value: service namespace is required",
+            "webhooks[0].clientConfig.service.namespace: Required value",
+        ),
+        (
+            webhook("/sideEffects", json!("<some>")),
+            r#"webhooks[0].sideEffects: Unsupported value: "<some>": supported values: "None", "NoneOnDryRun""#,
+            r#"webhooks[0].sideEffects: Unsupported value: "\u003csome\u003e": supported values: "None", "NoneOnDryRun""#,
+        ),
+        (
+            with(policy(), operations, json!(["CREATE", "*"])),
+            r#"Invalid value: []admissionregistration.OperationType{"CREATE", "*"}: if '*' is present, must not specify other operations"#,
+            r#"Invalid value: ["CREATE","*"]: if '*' is present, must not specify other operations"#,
+        ),
+        (
+            with(binding(), "/spec/validationActions", json!(["Deny", "Warn"])),
+            r#"Invalid value: []admissionregistration.ValidationAction{"Deny", "Warn"}: must not contain both"#,
+            r#"Invalid value: ["Deny","Warn"]: must not contain both"#,
+        ),
+        (
+            with(policy(), "/spec/auditAnnotations", json!(annotations)),
+            r#"Invalid value: []admissionregistration.AuditAnnotation{admissionregistration.AuditAnnotation{Key:"k0", ValueExpression:"'<'"}, admissionregistration.AuditAnnotation{"#,
+            r#"Invalid value: [{"Key":"k0","ValueExpression":"'\u003c'"},{"#,
+        ),
+    ] {
+        for minor in Minor::ALL {
+            let found = said(minor, &object, None);
+            assert_eq!(found.contains(until_33), minor < Minor::V1_34, "{minor}: {found}");
+            assert!(minor < Minor::V1_34 || found.contains(since_34), "{minor}: {found}");
+        }
+    }
+}
+
 #[test]
 fn bindings() {
     let param_ref = |value: Json| with(binding(), "/spec/paramRef", value);

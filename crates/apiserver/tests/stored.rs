@@ -204,3 +204,118 @@ fn namespaces_of_a_dump_keep_their_status() {
     let said = answer(&delete(&cluster, &claim("Bound")));
     assert!(said.contains("denied request: namespaceObject"), "{said}");
 }
+
+/// A pod with resources, and with a policy for the resize of its memory.
+fn sized(resources: &Value, policy: &str) -> Value {
+    let mut pod = pod(&json!({"uid": "u", "resourceVersion": "1"}));
+    pod["spec"]["containers"][0]["resources"] = resources.clone();
+    if !policy.is_empty() {
+        let policies = json!([{"resourceName": "memory", "restartPolicy": policy}]);
+        pod["spec"]["containers"][0]["resizePolicy"] = policies;
+    }
+    pod
+}
+
+#[test]
+fn resize_to_less_memory_is_rejected_until_1_33() {
+    let resources = |memory: &str| {
+        let limits = if memory.is_empty() { json!({}) } else { json!({"memory": memory}) };
+        json!({"requests": {"cpu": "1", "memory": "100Mi"}, "limits": limits})
+    };
+    for (before, now, policy, wanted) in [
+        ("", "1Gi", "", "added"),
+        ("", "1Gi", "NotRequired", "added"),
+        ("", "1Gi", "RestartContainer", ""),
+        ("2Gi", "1Gi", "", "decreased"),
+        ("2Gi", "2047Mi", "NotRequired", "decreased"),
+        ("2Gi", "1Gi", "RestartContainer", ""),
+        ("1Gi", "1024Mi", "", ""),
+        ("1Gi", "2Gi", "NotRequired", ""),
+    ] {
+        let (old, new) = (sized(&resources(before), policy), sized(&resources(now), policy));
+        for minor in Minor::ALL {
+            let expected = if wanted.is_empty() || minor > Minor::V1_33 {
+                "allowed".to_owned()
+            } else {
+                format!(
+                    "Pod \"a\" is invalid: spec.containers[0].resources.limits[memory]: Forbidden: memory limits \
+                     cannot be {wanted} unless resizePolicy is RestartContainer"
+                )
+            };
+            let said = answer(&update(&cluster(minor, &["true"]), "resize", &new, &old));
+            assert_eq!(said, expected, "{minor} {before} {now} {policy}");
+        }
+    }
+}
+
+/// A Job as it is stored, suspended before it was started.
+fn job() -> Value {
+    let uid = "11111111-1111-4111-8111-111111111111";
+    json!({
+        "apiVersion": "batch/v1", "kind": "Job",
+        "metadata": {"name": "a", "namespace": "x", "uid": uid, "resourceVersion": "1"},
+        "spec": {
+            "suspend": true,
+            "selector": {"matchLabels": {"batch.kubernetes.io/controller-uid": uid}},
+            "template": {
+                "metadata": {"labels": {
+                    "batch.kubernetes.io/controller-uid": uid, "batch.kubernetes.io/job-name": "a",
+                    "controller-uid": uid, "job-name": "a",
+                }},
+                "spec": {"restartPolicy": "Never", "containers": [{"name": "a", "image": "a"}]},
+            },
+        },
+        "status": {},
+    })
+}
+
+#[test]
+fn job_update_does_not_validate_the_generated_selector_since_1_37() {
+    for minor in Minor::ALL {
+        let cluster = cluster(minor, &["true"]);
+        let old = job();
+        let mut new = job();
+        new["spec"]["selector"]["matchLabels"] = json!({"a": "b"});
+        let said = answer(&update(&cluster, "", &new, &old));
+        assert_eq!(said.contains("`selector` not auto-generated"), minor < Minor::V1_37, "{minor}: {said}");
+        for part in ["`selector` does not match template `labels`", "field is immutable"] {
+            assert!(said.contains(part), "{minor}: {said}");
+        }
+        let mut new = job();
+        new["spec"]["template"]["metadata"]["labels"]["job-name"] = json!("b");
+        let said = answer(&update(&cluster, "", &new, &old));
+        assert_eq!(said.contains("must be 'a'"), minor < Minor::V1_37, "{minor}: {said}");
+    }
+}
+
+#[test]
+fn job_that_was_never_started_may_get_other_nodes() {
+    let suspended = json!([{"type": "Suspended", "status": "True"}]);
+    for minor in Minor::ALL {
+        for (conditions, allowed) in [(json!([]), minor != Minor::V1_36), (suspended.clone(), true)] {
+            let mut old = job();
+            old["status"]["conditions"] = conditions;
+            let mut new = old.clone();
+            new["spec"]["template"]["spec"]["nodeSelector"] = json!({"disk": "ssd"});
+            let said = answer(&update(&cluster(minor, &["true"]), "", &new, &old));
+            assert_eq!(said == "allowed", allowed, "{minor}: {said}");
+        }
+    }
+}
+
+#[test]
+fn update_without_a_resource_version_is_rejected_in_the_words_of_the_minor() {
+    for minor in Minor::ALL {
+        let binding = |version: Value| {
+            json!({
+                "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding",
+                "metadata": {"name": "b", "uid": "u", "resourceVersion": version},
+                "spec": {"policyName": "p", "validationActions": ["Deny"]},
+            })
+        };
+        let said = answer(&update(&cluster(minor, &["true"]), "", &binding(Value::Null), &binding(json!("7"))));
+        let zero = if minor < Minor::V1_34 { "0x0" } else { "0" };
+        let wanted = format!("metadata.resourceVersion: Invalid value: {zero}: must be specified for an update");
+        assert!(said.ends_with(&wanted), "{minor}: {said}");
+    }
+}

@@ -45,6 +45,22 @@ fn invalid_object_is_rejected_before_policies_run() {
 }
 
 #[test]
+fn rejected_pod_is_warned_about_its_app_armor_annotation() {
+    let key = "container.apparmor.security.beta.kubernetes.io/a";
+    let mut bad = pod(&json!({"containers": [{"name": "a", "image": "a"}, {"name": "B", "image": "b"}]}));
+    bad["metadata"]["annotations"] = json!({key: "runtime/default"});
+    for minor in Minor::ALL {
+        let review = send(minor, &bad, None);
+        assert_eq!(review.outcome.denial().unwrap().code, 422, "{minor}");
+        let wanted =
+            format!("metadata.annotations[{key}]: deprecated since v1.30; use the \"appArmorProfile\" field instead");
+        assert_eq!(review.warnings, [wanted], "{minor}");
+    }
+    bad["spec"]["securityContext"] = json!({"appArmorProfile": {"type": "RuntimeDefault"}});
+    assert_eq!(send(Minor::V1_36, &bad, None).warnings, [""; 0]);
+}
+
+#[test]
 fn duplicate_and_overlapping_ports_are_warned_about() {
     let b = |port: u16, name: &str| json!({"containerPort": port, "name": name});
     let two = |first: Json, second: Json| {

@@ -72,6 +72,17 @@ impl fmt::Display for NotAMinor {
 
 impl std::error::Error for NotAMinor {}
 
+impl NotAMinor {
+    /// The supported minor that is nearest to the version; the default one if it is not a version of Kubernetes.
+    pub fn nearest(&self) -> Minor {
+        match self {
+            Self::NotAVersion => Minor::DEFAULT,
+            Self::NotSupported(number) if *number < Minor::OLDEST.number() => Minor::OLDEST,
+            Self::NotSupported(_) => Minor::NEWEST,
+        }
+    }
+}
+
 impl FromStr for Minor {
     type Err = NotAMinor;
 
@@ -108,6 +119,22 @@ mod tests {
         for text in others {
             let error = text.parse::<Minor>().expect_err(text).to_string();
             assert!(error.contains("1.33 to 1.37"), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn unsupported_version_has_a_nearest_minor() {
+        for (text, expected) in [
+            ("1.30", Minor::V1_33),
+            ("v1.32.13", Minor::V1_33),
+            ("1.38", Minor::V1_37),
+            ("1.100", Minor::V1_37),
+            ("v1.255.0-alpha.1", Minor::V1_37),
+            ("2.36", Minor::DEFAULT),
+            ("unknown", Minor::DEFAULT),
+            ("", Minor::DEFAULT),
+        ] {
+            assert_eq!(text.parse::<Minor>().unwrap_err().nearest(), expected, "{text}");
         }
     }
 

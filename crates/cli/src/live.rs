@@ -169,7 +169,7 @@ fn changes_pods(object: &Json) -> bool {
     })
 }
 
-/// The minor version of the API server. If it is unknown, the default one, with a note.
+/// The minor version of the API server, as [`minor`] reads it.
 ///
 /// # Errors
 /// The API server does not answer.
@@ -181,12 +181,25 @@ pub async fn version(client: &Client) -> Result<Minor, Failure> {
     Ok(minor(&version.git_version))
 }
 
-/// The minor version in a version such as `v1.36.1`. If it is unknown, the default one, with a note.
+/// The minor version in a version such as `v1.36.1`. If it is unsupported, the nearest supported one, with a warning.
 pub fn minor(version: &str) -> Minor {
-    version.parse().unwrap_or_else(|error: NotAMinor| {
-        report::note(&format!("note: the API server {version} is treated as {}: {error}", Minor::DEFAULT));
-        Minor::DEFAULT
-    })
+    let (minor, warning) = nearest(version);
+    if let Some(warning) = warning {
+        report::note(&warning);
+    }
+    minor
+}
+
+/// The supported minor nearest to a version, and the warning if the version is not supported.
+fn nearest(version: &str) -> (Minor, Option<String>) {
+    version.parse().map_or_else(
+        |error: NotAMinor| {
+            let minor = error.nearest();
+            let text = format!("warning: the API server {version} is treated as {minor}: {error}");
+            (minor, Some(text))
+        },
+        |minor| (minor, None),
+    )
 }
 
 /// All profiles of the cluster.
@@ -259,10 +272,28 @@ mod tests {
     }
 
     #[test]
-    fn the_minor_of_a_version_is_read() {
-        assert_eq!(minor("v1.33.4"), Minor::V1_33);
-        assert_eq!(minor("v1.35.0-eks-1a2b3c"), Minor::V1_35);
-        assert_eq!(minor("v9.9"), Minor::DEFAULT);
+    fn unsupported_version_is_treated_as_the_nearest_minor_with_a_warning() {
+        for (version, expected, is_supported) in [
+            ("v1.33.5-gke.1", Minor::V1_33, true),
+            ("v1.35.0-eks-1a2b3c", Minor::V1_35, true),
+            ("1.33", Minor::V1_33, true),
+            ("1.37", Minor::V1_37, true),
+            ("1.30", Minor::V1_33, false),
+            ("v1.32.13", Minor::V1_33, false),
+            ("1.38", Minor::V1_37, false),
+            ("1.100", Minor::V1_37, false),
+            ("v9.9", Minor::DEFAULT, false),
+            ("garbage", Minor::DEFAULT, false),
+            ("", Minor::DEFAULT, false),
+        ] {
+            let (minor, warning) = nearest(version);
+            assert_eq!((minor, warning.is_none()), (expected, is_supported), "{version}: {warning:?}");
+        }
+        assert_eq!(
+            nearest("v1.38.1").1.unwrap_or_default(),
+            "warning: the API server v1.38.1 is treated as 1.37: Kubernetes 1.38 is not supported; supported are 1.33 to \
+             1.37"
+        );
     }
 
     #[test]

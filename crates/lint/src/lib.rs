@@ -32,7 +32,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use palisade_cel::{Minor, Position};
 use palisade_manifest::{Object, Problem, Severity, Source};
 
-pub use catalogue::CONTROL_PLANE_WRITES;
+pub use catalogue::control_plane_writes;
 pub use extension::{Extension, ExtensionFinding, ExtensionKind, NotMade};
 pub use finding::Finding;
 pub use rule::{Category, Rule};

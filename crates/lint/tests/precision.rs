@@ -326,6 +326,26 @@ fn kube_system_match_is_reported_only_for_control_plane_writes() {
 }
 
 #[test]
+fn kube_system_match_depends_on_the_minor() {
+    let claims = ("resource.k8s.io", "resourceclaims");
+    let binding = ("resource.k8s.io", "resourceclaims/binding");
+    let requests = ("certificates.k8s.io", "podcertificaterequests");
+    for ((group, resource), operation, since) in [
+        (claims, "UPDATE", Minor::V1_34),
+        (binding, "UPDATE", Minor::V1_36),
+        (requests, "CREATE", Minor::V1_37),
+        (requests, "DELETE", Minor::V1_37),
+    ] {
+        let rules = [(group, "v1", operation, resource)];
+        let text = policy_in("matchPolicy: Equivalent", &rules, &validations(&["request.name != 'a'"]));
+        for minor in Minor::ALL {
+            let found = findings(&text, "matches-kube-system", minor);
+            assert_eq!(!found.is_empty(), minor >= since, "{minor} {operation} {resource}: {:#?}", reported(&found));
+        }
+    }
+}
+
+#[test]
 fn kube_system_match_is_not_reported_if_all_requests_there_are_admitted() {
     let rules = [("''", "v1", "CREATE, UPDATE", "pods, serviceaccounts")];
     let condition = |condition: &str| {

@@ -175,10 +175,17 @@ impl Cluster {
 
     /// The minor version of Kubernetes that the API server serves.
     pub async fn minor(&self) -> Result<Minor> {
+        self.minor_in(&["emulationMinor", "minor"]).await
+    }
+
+    /// The minor of the API server's program, also if it emulates another one.
+    pub async fn program_minor(&self) -> Result<Minor> {
+        self.minor_in(&["minor"]).await
+    }
+
+    async fn minor_in(&self, keys: &[&str]) -> Result<Minor> {
         let version: Json = self.admin.request(http::Request::get("/version").body(Vec::new())?).await?;
-        let minor = ["emulationMinor", "minor"]
-            .into_iter()
-            .find_map(|key| format!("1.{}", version[key].as_str()?).parse().ok());
+        let minor = keys.iter().find_map(|key| format!("1.{}", version[*key].as_str()?).parse().ok());
         minor.ok_or_else(|| format!("no minor version in {version}").into())
     }
 

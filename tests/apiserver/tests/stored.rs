@@ -50,6 +50,9 @@ struct Case {
     /// Why there is no verdict offline.
     #[serde(default)]
     unknown: Option<String>,
+    /// Whether the answer depends on the minor of the API server's program, and not on the emulated one.
+    #[serde(default)]
+    program: bool,
 }
 
 /// Where objects of each kind are.
@@ -77,9 +80,10 @@ pub(crate) async fn stored_objects_are_judged_like_the_api_server(cluster: &mut 
     offline
         .apply(cluster.answer_to("GET", &format!("/api/v1/namespaces/{NAMESPACE}"), &Json::Null).await?)
         .map_err(|refused| format!("{refused:?}"))?;
+    let emulates = cluster.program_minor().await? != minor;
     let mut counts = BTreeMap::<String, [usize; 2]>::new();
     let mut wrong = Vec::new();
-    for case in &cases {
+    for case in cases.iter().filter(|case| !(emulates && case.program)) {
         for user in USERS {
             let operation = case.operation.as_deref().unwrap_or("UPDATE");
             let kind = case.object.split('/').next().unwrap_or_default();

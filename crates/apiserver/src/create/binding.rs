@@ -24,16 +24,17 @@ pub(super) fn validating(checking: &mut Checking<'_>, object: &Json) {
     for (index, action) in actions.iter().enumerate() {
         let at = format!("{field}[{index}]");
         if !ACTIONS.contains(action) {
-            checking.errors.push(Error::not_supported(&at, action, &ACTIONS));
+            checking.errors.push(Error::not_supported(checking.minor, &at, action, &ACTIONS));
         }
         if !seen.insert(*action) {
             checking.errors.push(Error::duplicate(at, action));
         }
     }
     if seen.contains("Deny") && seen.contains("Warn") {
-        checking.errors.push(Error::invalid_value(
+        checking.errors.push(Error::invalid_list(
+            checking.minor,
             field,
-            &actions.into(),
+            ("admissionregistration.ValidationAction", &actions),
             "must not contain both Deny and Warn (repeating the same validation failure information in the API \
              response and headers serves no purpose)",
         ));
@@ -97,6 +98,6 @@ fn params(checking: &mut Checking<'_>, param_ref: &Json, field: &str, has_defaul
         "" if has_default => {}
         "" => checking.errors.push(Error::required(at, "")),
         "Deny" | "Allow" => {}
-        other => checking.errors.push(Error::not_supported(at, other, &["Deny", "Allow"])),
+        other => checking.errors.push(Error::not_supported(checking.minor, at, other, &["Deny", "Allow"])),
     }
 }

@@ -33,7 +33,8 @@ pub(super) fn policy(checking: &mut Checking<'_>, object: &Json) {
         "" => checking.errors.push(Error::required("spec.reinvocationPolicy", "")),
         "Never" | "IfNeeded" => {}
         other => {
-            checking.errors.push(Error::not_supported("spec.reinvocationPolicy", other, &["IfNeeded", "Never"]));
+            let (field, known) = ("spec.reinvocationPolicy", ["IfNeeded", "Never"]);
+            checking.errors.push(Error::not_supported(checking.minor, field, other, &known));
         }
     }
 }
@@ -47,7 +48,8 @@ fn mutation(checking: &mut Checking<'_>, mutation: &Json, field: &str, expressio
         "JSONPatch" => (KINDS[1], KINDS[0]),
         of => {
             let supported = KINDS.map(|(of, _)| of);
-            return checking.errors.push(Error::not_supported(format!("{field}.patchType"), of, &supported));
+            let field = format!("{field}.patchType");
+            return checking.errors.push(Error::not_supported(checking.minor, field, of, &supported));
         }
     };
     match part(mutation, own) {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use palisade_cel::Minor;
 use serde_json::Value as Json;
 
 use crate::validation::{Checking, FieldError as Error, list, meta, names, part, text};
@@ -16,7 +17,8 @@ pub(super) fn match_resources(checking: &mut Checking<'_>, resources: &Json, fie
         None => checking.errors.push(Error::required(format!("{field}.matchPolicy"), "")),
         Some("Exact" | "Equivalent") => {}
         Some(other) => {
-            checking.errors.push(Error::not_supported(format!("{field}.matchPolicy"), other, &["Equivalent", "Exact"]));
+            let field = format!("{field}.matchPolicy");
+            checking.errors.push(Error::not_supported(checking.minor, field, other, &["Equivalent", "Exact"]));
         }
     }
     meta::selector_of(checking, resources, "namespaceSelector", field);
@@ -35,7 +37,7 @@ pub(super) fn strings<'a>(of: &'a Json, key: &str) -> Vec<&'a str> {
 
 /// Checks a rule of a policy or of a webhook.
 pub(super) fn rule(checking: &mut Checking<'_>, rule: &Json, field: &str) {
-    let errors = &mut checking.errors;
+    let (minor, errors) = (checking.minor, &mut checking.errors);
     let mut seen = BTreeSet::new();
     for (index, name) in strings(rule, "resourceNames").into_iter().enumerate() {
         let field = format!("{field}.resourceNames[{index}]");
@@ -45,34 +47,35 @@ pub(super) fn rule(checking: &mut Checking<'_>, rule: &Json, field: &str) {
         }
     }
     let operations = strings(rule, "operations");
-    required(errors, &operations, &format!("{field}.operations"), "operations");
+    let of = "admissionregistration.OperationType";
+    required(minor, errors, (of, &operations), &format!("{field}.operations"), "operations");
     for (index, operation) in operations.iter().enumerate().filter(|(_, one)| !OPERATIONS.contains(one)) {
-        errors.push(Error::not_supported(format!("{field}.operations[{index}]"), operation, &OPERATIONS));
+        errors.push(Error::not_supported(minor, format!("{field}.operations[{index}]"), operation, &OPERATIONS));
     }
-    required(errors, &strings(rule, "apiGroups"), &format!("{field}.apiGroups"), "API groups");
+    required(minor, errors, ("string", &strings(rule, "apiGroups")), &format!("{field}.apiGroups"), "API groups");
     let versions = strings(rule, "apiVersions");
-    required(errors, &versions, &format!("{field}.apiVersions"), "API versions");
+    required(minor, errors, ("string", &versions), &format!("{field}.apiVersions"), "API versions");
     for (index, _) in versions.iter().enumerate().filter(|(_, version)| version.is_empty()) {
         errors.push(Error::required(format!("{field}.apiVersions[{index}]"), ""));
     }
-    resources(errors, &strings(rule, "resources"), &format!("{field}.resources"));
+    resources(minor, errors, &strings(rule, "resources"), &format!("{field}.resources"));
     if let Some(scope) = part(rule, "scope").and_then(Json::as_str).filter(|scope| !SCOPES.contains(scope)) {
-        errors.push(Error::not_supported(format!("{field}.scope"), scope, &SCOPES));
+        errors.push(Error::not_supported(minor, format!("{field}.scope"), scope, &SCOPES));
     }
 }
 
-/// Something must be in a list, and nothing beside a wildcard.
-fn required(errors: &mut Vec<Error>, found: &[&str], field: &str, what: &str) {
+/// Checks that a list is not empty and that a wildcard is its only element. The list has the Go type of its elements.
+fn required(minor: Minor, errors: &mut Vec<Error>, (of, found): (&str, &[&str]), field: &str, what: &str) {
     if found.is_empty() {
         errors.push(Error::required(field, ""));
     }
     if found.len() > 1 && found.contains(&"*") {
         let detail = format!("if '*' is present, must not specify other {what}");
-        errors.push(Error::invalid_value(field, &found.to_vec().into(), &detail));
+        errors.push(Error::invalid_list(minor, field, (of, found), &detail));
     }
 }
 
-fn resources(errors: &mut Vec<Error>, resources: &[&str], field: &str) {
+fn resources(minor: Minor, errors: &mut Vec<Error>, resources: &[&str], field: &str) {
     if resources.is_empty() {
         errors.push(Error::required(field, ""));
     }
@@ -104,13 +107,13 @@ fn resources(errors: &mut Vec<Error>, resources: &[&str], field: &str) {
             any_resource.insert(subresource);
         }
     }
-    let all: Json = resources.to_vec().into();
+    let all = ("string", resources);
     if resources.len() > 1 && resources.contains(&"*/*") {
-        errors.push(Error::invalid_value(field, &all, "if '*/*' is present, must not specify other resources"));
+        errors.push(Error::invalid_list(minor, field, all, "if '*/*' is present, must not specify other resources"));
     }
     if resources.contains(&"*") && plain {
         let detail = "if '*' is present, must not specify other resources without subresources";
-        errors.push(Error::invalid_value(field, &all, detail));
+        errors.push(Error::invalid_list(minor, field, all, detail));
     }
 }
 
@@ -119,6 +122,7 @@ pub(super) fn no_deletion(checking: &mut Checking<'_>, resources: &Json, field: 
     for operation in list(resources, "resourceRules").iter().flat_map(|rule| strings(rule, "operations")) {
         if !MUTATED.contains(&operation) {
             checking.errors.push(Error::not_supported(
+                checking.minor,
                 format!("{field}.resourceRules.operations"),
                 operation,
                 &MUTATED,

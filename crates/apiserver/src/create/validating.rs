@@ -9,7 +9,7 @@ use super::{
     expressions::{Expressions, Place},
     rules,
 };
-use crate::validation::{Checking, FieldError as Error, list, meta, names, part, text};
+use crate::validation::{Checking, FieldError as Error, go_json, list, meta, names, part, quote, text};
 
 const MAX_MATCH_CONDITIONS: usize = 64;
 const MAX_AUDIT_ANNOTATIONS: usize = 20;
@@ -38,13 +38,9 @@ pub(super) fn policy(checking: &mut Checking<'_>, object: &Json) {
         validation(checking, found, &expressions, &format!("spec.validations[{index}]"));
     }
     if annotations.len() > MAX_AUDIT_ANNOTATIONS {
-        // The API server shows its internal type, which has other names for the fields.
-        let shown: Vec<_> = annotations
-            .iter()
-            .map(|one| json!({"Key": text(one, "key"), "ValueExpression": text(one, "valueExpression")}))
-            .collect();
         let detail = format!("must not have more than {MAX_AUDIT_ANNOTATIONS} auditAnnotations");
-        checking.errors.push(Error::invalid_value("spec.auditAnnotations", &shown.into(), &detail));
+        let shown = shown_annotations(checking.minor, annotations);
+        checking.errors.push(Error::invalid_shown("spec.auditAnnotations", &shown, &detail));
     }
     let name = meta::name(object);
     let mut keys = BTreeSet::new();
@@ -58,12 +54,27 @@ pub(super) fn policy(checking: &mut Checking<'_>, object: &Json) {
     }
 }
 
+/// Audit annotations as the API server prints them: its internal type has other names for the fields.
+fn shown_annotations(minor: Minor, annotations: &[Json]) -> String {
+    let fields = annotations.iter().map(|one| (text(one, "key"), text(one, "valueExpression")));
+    if minor >= Minor::V1_34 {
+        return go_json(&fields.map(|(key, expression)| json!({"Key": key, "ValueExpression": expression})).collect());
+    }
+    let of = "admissionregistration.AuditAnnotation";
+    let shown =
+        fields.map(|(key, expression)| format!("{of}{{Key:{}, ValueExpression:{}}}", quote(key), quote(expression)));
+    format!("[]{of}{{{}}}", shown.collect::<Vec<_>>().join(", "))
+}
+
 /// Checks the fields that policies of both kinds have before their expressions.
 pub(super) fn frame(checking: &mut Checking<'_>, spec: &Json) {
     match part(spec, "failurePolicy").and_then(Json::as_str) {
         None => checking.errors.push(Error::required("spec.failurePolicy", "")),
         Some("Fail" | "Ignore") => {}
-        Some(other) => checking.errors.push(Error::not_supported("spec.failurePolicy", other, &["Fail", "Ignore"])),
+        Some(other) => {
+            let field = "spec.failurePolicy";
+            checking.errors.push(Error::not_supported(checking.minor, field, other, &["Fail", "Ignore"]));
+        }
     }
     if let Some(kind) = part(spec, "paramKind") {
         rules::param_kind(checking, kind, "spec.paramKind");
@@ -168,7 +179,7 @@ fn validation(checking: &mut Checking<'_>, validation: &Json, expressions: &Expr
         checking.errors.push(Error::invalid(at, message, &format!("{subject}must not contain line breaks")));
     }
     if let Some(reason) = part(validation, "reason").and_then(Json::as_str).filter(|one| !REASONS.contains(one)) {
-        checking.errors.push(Error::not_supported(format!("{field}.reason"), reason, &REASONS));
+        checking.errors.push(Error::not_supported(checking.minor, format!("{field}.reason"), reason, &REASONS));
     }
 }
 

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use palisade_cel::Minor;
 use serde_json::Value as Json;
 
 use super::{
@@ -52,7 +53,7 @@ fn webhook(checking: &mut Checking<'_>, entry: &Json, field: &str) {
         part(entry, "timeoutSeconds").filter(|one| !one.as_i64().is_some_and(|s| (1..=30).contains(&s)))
     {
         let detail = "the timeout value must be between 1 and 30 seconds";
-        checking.errors.push(Error::invalid_value(format!("{field}.timeoutSeconds"), seconds, detail));
+        checking.errors.push(Error::invalid_value(checking.minor, format!("{field}.timeoutSeconds"), seconds, detail));
     }
     for key in ["namespaceSelector", "objectSelector"] {
         if let Some(selector) = part(entry, key) {
@@ -69,7 +70,7 @@ fn webhook(checking: &mut Checking<'_>, entry: &Json, field: &str) {
 /// Says it of a text that is there and is none of these.
 fn one_of(checking: &mut Checking<'_>, entry: &Json, field: &str, key: &str, known: &[&str]) {
     if let Some(found) = part(entry, key).and_then(Json::as_str).filter(|found| !known.contains(found)) {
-        checking.errors.push(Error::not_supported(format!("{field}.{key}"), found, known));
+        checking.errors.push(Error::not_supported(checking.minor, format!("{field}.{key}"), found, known));
     }
 }
 
@@ -104,7 +105,7 @@ fn reviews(checking: &mut Checking<'_>, versions: &[&str], field: &str) {
     }
     if !versions.iter().any(|version| REVIEWS.contains(version)) {
         let detail = format!("must include at least one of {known}");
-        errors.push(Error::invalid_value(field, &versions.to_vec().into(), &detail));
+        errors.push(Error::invalid_list(checking.minor, field, ("string", versions), &detail));
     }
 }
 
@@ -155,13 +156,16 @@ fn service(checking: &mut Checking<'_>, service: &Json, field: &str) {
     // The API server gives the two to its check in the wrong order.
     for (key, said) in [("namespace", "name"), ("name", "namespace")] {
         if text(service, key).is_empty() {
-            errors.push(Error::required(format!("{field}.{said}"), ""));
+            // Kubernetes 1.34 removed the detail.
+            let detail =
+                if checking.minor < Minor::V1_34 { format!("service {said} is required") } else { String::new() };
+            errors.push(Error::required(format!("{field}.{said}"), &detail));
         }
     }
     let port = service.get("port").filter(|port| !port.is_null()).cloned().unwrap_or(443.into());
     if !port.as_i64().is_some_and(|port| (1..=65535).contains(&port)) {
         let detail = "port is not valid: must be between 1 and 65535, inclusive";
-        errors.push(Error::invalid_value(format!("{field}.port"), &port, detail));
+        errors.push(Error::invalid_value(checking.minor, format!("{field}.port"), &port, detail));
     }
     let Some(path) = part(service, "path").and_then(Json::as_str).filter(|path| !matches!(*path, "" | "/")) else {
         return;

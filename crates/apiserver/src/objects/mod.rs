@@ -165,7 +165,10 @@ pub fn finish(
     warnings: &mut Vec<String>,
 ) -> Result<Value, Refused> {
     let object = kinds.prepare(sent, around)?;
-    kinds.validate(sent, &object)?;
+    if let Err(refused) = kinds.validate(sent, &object) {
+        warnings.extend(kinds.preparation_warnings(sent));
+        return Err(refused);
+    }
     warnings.extend(kinds.warnings(sent, &object));
     Ok(object)
 }

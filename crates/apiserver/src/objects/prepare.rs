@@ -68,7 +68,7 @@ impl Kinds {
     pub fn prepare(&self, sent: Sent<'_>, around: &Surroundings<'_>) -> Result<Value, Refused> {
         let (source, api_version, kind) = Self::source(sent)?;
         if let Some(old) = sent.old {
-            precondition(sent, old)?;
+            precondition(self.minor, sent, old)?;
         }
         if let (Some(old), "scale") = (sent.old, sent.subresource) {
             return Ok(scaled(sent, old));
@@ -124,7 +124,7 @@ impl Kinds {
 }
 
 /// Whether the client knows the object as it is now (`Store.Update` in apiserver `pkg/registry/generic/registry`).
-fn precondition(sent: Sent<'_>, old: &Stored) -> Result<(), Refused> {
+fn precondition(minor: Minor, sent: Sent<'_>, old: &Stored) -> Result<(), Refused> {
     let version = |of: &Value| of.pointer("/metadata/resourceVersion").and_then(Value::as_str).unwrap_or("").to_owned();
     let (now, before) = (version(sent.object), version(old));
     if !now.is_empty() && (now.parse::<u64>().is_err() || now.starts_with('+')) {
@@ -150,8 +150,8 @@ fn precondition(sent: Sent<'_>, old: &Stored) -> Result<(), Refused> {
         || CONDITIONAL.contains(&(r.group.as_str(), r.plural.as_str()))
         || r.group == "admissionregistration.k8s.io";
     if conditional && sent.subresource != "scale" {
-        let mut error = FieldError::invalid("metadata.resourceVersion", "", "must be specified for an update");
-        "Invalid value: 0: must be specified for an update".clone_into(&mut error.body);
+        let (field, detail) = ("metadata.resourceVersion", "must be specified for an update");
+        let error = FieldError::invalid_unsigned(minor, field, 0, detail);
         return Err(Refused::Validation { what: format!("{qualified} {}", quote(name)), causes: vec![error] });
     }
     Ok(())

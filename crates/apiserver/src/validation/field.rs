@@ -112,9 +112,24 @@ impl Error {
         Self::new(ErrorType::Invalid, field, Some(shown), detail)
     }
 
-    /// Another value of the wrong form, which is shown as JSON.
-    pub fn invalid_value(field: impl Into<String>, value: &Json, detail: &str) -> Self {
-        Self::new(ErrorType::Invalid, field, Some(&go_json(value)), detail)
+    /// Another invalid value, printed as the minor prints it.
+    pub fn invalid_value(minor: Minor, field: impl Into<String>, value: &Json, detail: &str) -> Self {
+        Self::new(ErrorType::Invalid, field, Some(&shown(minor, value)), detail)
+    }
+
+    /// An invalid list of strings, with the Go type of its elements.
+    pub(crate) fn invalid_list(
+        minor: Minor,
+        field: impl Into<String>,
+        (of, values): (&str, &[&str]),
+        detail: &str,
+    ) -> Self {
+        Self::new(ErrorType::Invalid, field, Some(&shown_list(minor, of, values)), detail)
+    }
+
+    /// An invalid unsigned integer.
+    pub(crate) fn invalid_unsigned(minor: Minor, field: impl Into<String>, value: u64, detail: &str) -> Self {
+        Self::new(ErrorType::Invalid, field, Some(&shown_unsigned(minor, value)), detail)
     }
 
     /// A value that is there twice, as it is shown.
@@ -145,15 +160,15 @@ impl Error {
     }
 
     /// A text of a Go type of its own with a value that is not allowed.
-    pub fn not_supported(field: impl Into<String>, value: &str, supported: &[&str]) -> Self {
-        Self::not_supported_value(field, &value.into(), supported)
+    pub fn not_supported(minor: Minor, field: impl Into<String>, value: &str, supported: &[&str]) -> Self {
+        Self::not_supported_value(minor, field, &value.into(), supported)
     }
 
     /// Any value that is not allowed.
-    pub fn not_supported_value(field: impl Into<String>, value: &Json, supported: &[&str]) -> Self {
+    pub fn not_supported_value(minor: Minor, field: impl Into<String>, value: &Json, supported: &[&str]) -> Self {
         let supported: Vec<_> = supported.iter().map(|one| quote(one)).collect();
         let detail = format!("supported values: {}", supported.join(", "));
-        Self::new(ErrorType::NotSupported, field, Some(&go_json(value)), &detail)
+        Self::new(ErrorType::NotSupported, field, Some(&shown(minor, value)), &detail)
     }
 
     /// A text that is there twice.
@@ -194,9 +209,9 @@ impl Error {
         Self::new(ErrorType::TypeInvalid, field, Some(&quote(found)), detail)
     }
 
-    /// A value that is there twice, which is shown as JSON.
-    pub fn duplicate_value(field: impl Into<String>, value: &Json) -> Self {
-        Self::new(ErrorType::Duplicate, field, Some(&go_json(value)), "")
+    /// A duplicate value, printed as the minor prints it.
+    pub fn duplicate_value(minor: Minor, field: impl Into<String>, value: &Json) -> Self {
+        Self::new(ErrorType::Duplicate, field, Some(&shown(minor, value)), "")
     }
 
     /// Something that is there twice and is not shown.
@@ -253,9 +268,34 @@ fn untyped(minor: Minor, value: &Json) -> String {
     }
 }
 
-/// A value as the API server shows it: as JSON, until 1.33 in the syntax of Go.
+/// A value as an error of the API server prints it (`Error.ErrorBody` in
+/// `k8s.io/apimachinery/pkg/util/validation/field/errors.go`).
+///
+/// | value | until 1.33 | since 1.34 |
+/// |---|---|---|
+/// | string, boolean, signed integer, double | `%q` or `%v` | the same |
+/// | string of a named type | `%#v`: quoted as in Go | JSON, with escapes for HTML |
+/// | unsigned integer | `%#v`: hexadecimal | decimal |
+/// | list, map, struct | `%#v`: with its Go type | JSON |
+/// | nil | `"null"` | `null` |
+///
+/// The type of a list of named strings is not in its JSON: [`shown_list`] prints it. Structs are in
+/// `crate::objects::validate::shown`.
 pub(crate) fn shown(minor: Minor, value: &Json) -> String {
     if minor >= Minor::V1_34 { go_json(value) } else { go_syntax_of_any(value, "\"null\"", false) }
+}
+
+/// A list of strings, with the Go type of its elements.
+pub(crate) fn shown_list(minor: Minor, of: &str, values: &[&str]) -> String {
+    if minor >= Minor::V1_34 {
+        return go_json(&values.to_vec().into());
+    }
+    format!("[]{of}{{{}}}", values.iter().map(|value| quote(value)).collect::<Vec<_>>().join(", "))
+}
+
+/// An unsigned integer.
+fn shown_unsigned(minor: Minor, value: u64) -> String {
+    if minor >= Minor::V1_34 { value.to_string() } else { format!("{value:#x}") }
 }
 
 /// A value of whatever types in the syntax of Go, with another text for a null that is in nothing. Lists of texts have a
@@ -316,14 +356,60 @@ mod tests {
     }
 
     #[test]
+    fn values_are_printed_as_the_minor_prints_them() {
+        let at = |minor| {
+            [
+                Error::invalid_value(minor, "f", &json!("<a>\u{7}"), "no"),
+                Error::not_supported(minor, "f", "<a>", &["A"]),
+                Error::duplicate_value(minor, "f", &json!("<a>")),
+                Error::invalid_value(minor, "f", &json!(["v2", "<"]), "no"),
+                Error::invalid_list(minor, "f", ("core.Kind", &["v2", "<"]), "no"),
+                Error::invalid_unsigned(minor, "f", 0, "no"),
+                Error::invalid_unsigned(minor, "f", 26, "no"),
+                Error::invalid_value(minor, "f", &Json::Null, "no"),
+                Error::invalid_value(minor, "f", &json!(-7), "no"),
+                Error::invalid_value(minor, "f", &json!(true), "no"),
+            ]
+            .map(|error| error.body)
+        };
+        let go = [
+            r#"Invalid value: "<a>\a": no"#,
+            r#"Unsupported value: "<a>": supported values: "A""#,
+            r#"Duplicate value: "<a>""#,
+            r#"Invalid value: []string{"v2", "<"}: no"#,
+            r#"Invalid value: []core.Kind{"v2", "<"}: no"#,
+            "Invalid value: 0x0: no",
+            "Invalid value: 0x1a: no",
+            r#"Invalid value: "null": no"#,
+            "Invalid value: -7: no",
+            "Invalid value: true: no",
+        ];
+        let as_json = [
+            r#"Invalid value: "\u003ca\u003e\u0007": no"#,
+            r#"Unsupported value: "\u003ca\u003e": supported values: "A""#,
+            r#"Duplicate value: "\u003ca\u003e""#,
+            r#"Invalid value: ["v2","\u003c"]: no"#,
+            r#"Invalid value: ["v2","\u003c"]: no"#,
+            "Invalid value: 0: no",
+            "Invalid value: 26: no",
+            "Invalid value: null: no",
+            "Invalid value: -7: no",
+            "Invalid value: true: no",
+        ];
+        for minor in Minor::ALL {
+            assert_eq!(at(minor), if minor < Minor::V1_34 { go } else { as_json }, "{minor}");
+        }
+    }
+
+    #[test]
     fn validation_errors_are_worded_like_the_api_server() {
         let errors = [
             Error::required("spec.x", ""),
             Error::required("spec.x", ""),
             Error::invalid("a", "b", "must not"),
-            Error::not_supported("f", "<x", &["A", "B"]),
+            Error::not_supported(Minor::V1_36, "f", "<x", &["A", "B"]),
             Error::too_many("m", 65, 64),
-            Error::invalid_value("r", &json!(["*", "a"]), "no"),
+            Error::invalid_value(Minor::V1_36, "r", &json!(["*", "a"]), "no"),
         ];
         assert_eq!(
             aggregate(&errors),

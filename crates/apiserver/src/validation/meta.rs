@@ -197,7 +197,7 @@ pub(crate) fn selector(checking: &mut Checking<'_>, selector: &Json, field: &str
             _ => {
                 let value = operator.into();
                 let detail = "not a valid selector operator";
-                checking.errors.push(Error::invalid_value(format!("{field}.operator"), &value, detail));
+                checking.errors.push(Error::invalid_value(checking.minor, format!("{field}.operator"), &value, detail));
             }
         }
         let key = text(requirement, "key");

@@ -51,22 +51,23 @@ pub static CHECK: Check = Check {
             allowed.forbid_annotation(value, &["runtime/default"]),
         );
         let field = "securityContext.appArmorProfile";
+        let some = "variables.appArmorAnnotations.size() > 0";
+        // Kubernetes 1.33 copies the field of the pod to annotations, which the user did not write. A forbidden field
+        // denies the pod, so the annotations are reported only without one.
+        let of_pod = format!("has({OF_POD}) && {}", allowed.forbid(OF_POD));
         Some(Rule {
             variables: vec![("appArmorAnnotations", annotations)],
             findings: vec![
                 Finding::new(
                     Over::Pod,
-                    "variables.appArmorAnnotations.size() > 0",
+                    format!("{some} && !({of_pod})"),
                     format!(
                         "'forbidden AppArmor profile: ' + variables.appArmorAnnotations.join(', ') + ', allowed: ' + {}",
                         allowed.says()
                     ),
-                ),
-                Finding::new(
-                    Over::Pod,
-                    format!("has({OF_POD}) && {}", allowed.forbid(OF_POD)),
-                    says(field, &Profiles::found(OF_POD)),
-                ),
+                )
+                .complies(format!("!({some})")),
+                Finding::new(Over::Pod, of_pod, says(field, &Profiles::found(OF_POD))),
                 Finding::new(
                     Over::Containers,
                     format!("c.?securityContext.?appArmorProfile.hasValue() && {}", allowed.forbid(OF_CONTAINER)),

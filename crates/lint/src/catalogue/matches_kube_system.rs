@@ -1,6 +1,7 @@
 //! A policy that can deny requests of the control plane in kube-system.
 
 use palisade_apiserver::objects::Kinds;
+use palisade_cel::Minor;
 use palisade_manifest::Severity;
 
 use super::{is_enforced, reaches};
@@ -71,21 +72,29 @@ fn written(kinds: &Kinds, rule: &ResourceRule) -> Vec<&'static str> {
     };
     // The Deployment controller updates Deployments only to clear the annotation of a rollback that `apps/v1` does not have.
     let needless = ("apps", "deployments", "UPDATE");
-    let is_matched = |row @ (group, resource, operations): &&(&str, &str, &str)| {
-        **row != needless
+    let is_matched = |row @ (group, resource, operations): &Write| {
+        *row != needless
             && rule.covers(group, resource)
             && operations.split(' ').any(|operation| rule.on(operation))
             && is_served(group, resource)
     };
-    CONTROL_PLANE_WRITES.iter().filter(is_matched).map(|(_, resource, _)| *resource).collect()
+    control_plane_writes(kinds.minor()).filter(is_matched).map(|(_, resource, _)| resource).collect()
 }
 
-/// Group, resource and operations that controllers, schedulers, nodes and the API server itself write in namespaces,
-/// according to their bootstrap roles (`plugin/pkg/auth/authorizer/rbac/bootstrappolicy`: `controller_policy.go`,
-/// `policy.go`, `namespace_policy.go`). The list omits Leases, which have a separate rule; the objects of the garbage
-/// collector and the namespace controller, which have permission to write everything; and scales, which need a
-/// `HorizontalPodAutoscaler` that a user creates.
-pub const CONTROL_PLANE_WRITES: &[(&str, &str, &str)] = &[
+/// A group, a resource and operations, separated by spaces.
+type Write = (&'static str, &'static str, &'static str);
+
+/// The objects that controllers, schedulers, nodes and the API server itself write in namespaces, in a minor.
+pub fn control_plane_writes(minor: Minor) -> impl Iterator<Item = Write> {
+    let later = LATER_WRITES.iter().filter(move |(since, _)| *since <= minor).map(|(_, row)| row);
+    WRITES.iter().chain(later).copied()
+}
+
+/// The rows of all minors, according to the bootstrap roles (`plugin/pkg/auth/authorizer/rbac/bootstrappolicy`:
+/// `controller_policy.go`, `policy.go`, `namespace_policy.go`). The list omits Leases, which have a separate rule; the
+/// objects of the garbage collector and the namespace controller, which have permission to write everything; and scales,
+/// which need a `HorizontalPodAutoscaler` that a user creates.
+const WRITES: &[Write] = &[
     ("", "pods", "CREATE UPDATE DELETE"),
     ("", "pods/binding", "CREATE"),
     ("", "pods/eviction", "CREATE"),
@@ -120,7 +129,38 @@ pub const CONTROL_PLANE_WRITES: &[(&str, &str, &str)] = &[
     ("policy", "poddisruptionbudgets/status", "UPDATE"),
     ("rbac.authorization.k8s.io", "rolebindings", "CREATE UPDATE"),
     ("rbac.authorization.k8s.io", "roles", "CREATE UPDATE"),
-    ("resource.k8s.io", "resourceclaims", "CREATE UPDATE DELETE"),
-    ("resource.k8s.io", "resourceclaims/binding", "UPDATE"),
-    ("resource.k8s.io", "resourceclaims/status", "UPDATE"),
 ];
+
+/// Rows with the first minor whose roles have them, in `testdata/controller-roles.yaml` and `testdata/cluster-roles.yaml`
+/// of that directory.
+const LATER_WRITES: &[(Minor, Write)] = &[
+    // `system:controller:resource-claim-controller`, `system:kube-scheduler`.
+    (Minor::V1_34, ("resource.k8s.io", "resourceclaims", "CREATE UPDATE DELETE")),
+    (Minor::V1_34, ("resource.k8s.io", "resourceclaims/status", "UPDATE")),
+    (Minor::V1_36, ("resource.k8s.io", "resourceclaims/binding", "UPDATE")),
+    // `system:node` creates them, `system:controller:podcertificaterequestcleaner` deletes them.
+    (Minor::V1_37, ("certificates.k8s.io", "podcertificaterequests", "CREATE DELETE")),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writes_depend_on_the_minor() {
+        for (minor, later) in [
+            (Minor::V1_33, &[][..]),
+            (Minor::V1_34, &["resourceclaims", "resourceclaims/status"]),
+            (Minor::V1_35, &["resourceclaims", "resourceclaims/status"]),
+            (Minor::V1_36, &["resourceclaims", "resourceclaims/status", "resourceclaims/binding"]),
+            (
+                Minor::V1_37,
+                &["resourceclaims", "resourceclaims/status", "resourceclaims/binding", "podcertificaterequests"],
+            ),
+        ] {
+            let resources: Vec<_> = control_plane_writes(minor).map(|(_, resource, _)| resource).collect();
+            assert_eq!(resources[..WRITES.len()], WRITES.iter().map(|(_, resource, _)| *resource).collect::<Vec<_>>());
+            assert_eq!(&resources[WRITES.len()..], later, "{minor}");
+        }
+    }
+}

@@ -39,7 +39,7 @@ mod unreadable_object;
 mod unresolvable_param_kind;
 mod unused_variable;
 
-pub use matches_kube_system::CONTROL_PLANE_WRITES;
+pub use matches_kube_system::control_plane_writes;
 use palisade_cel::schema::Kind;
 use palisade_objects::selector::{self, Labels};
 use serde_json::Value as Json;

@@ -33,6 +33,7 @@ pub(super) async fn sweep(
                 subresource: String::new(),
                 set: BTreeMap::from([(pointer.clone(), value.clone())]),
                 unknown: None,
+                program: false,
             };
             let request = request(offline, &case, &stored, &stored, USERS[0])?;
             let found = ask_server(cluster, &request).await?;

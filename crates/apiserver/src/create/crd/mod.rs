@@ -123,7 +123,12 @@ pub(super) fn definition(checking: &mut Checking<'_>, object: &Json) {
     {
         let detail = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in \
                       spec.versions[*].schema instead";
-        checking.errors.push(Error::invalid_value("spec.preserveUnknownFields", &Json::Bool(true), detail));
+        checking.errors.push(Error::invalid_value(
+            checking.minor,
+            "spec.preserveUnknownFields",
+            &Json::Bool(true),
+            detail,
+        ));
     }
 }
 

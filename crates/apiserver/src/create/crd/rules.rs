@@ -44,7 +44,7 @@ impl Walk<'_, '_> {
                 errors.push(Error::required(at("messageExpression"), detail));
             }
             if let Some(reason) = part(rule, "reason").and_then(Json::as_str).filter(|one| !REASONS.contains(one)) {
-                errors.push(Error::not_supported(at("reason"), reason, &REASONS));
+                errors.push(Error::not_supported(self.checking.minor, at("reason"), reason, &REASONS));
             }
             let mut wrong_path = |detail: &str| {
                 errors.push(Error::invalid(at("fieldPath"), path, &named("fieldPath", detail)));
@@ -98,7 +98,7 @@ impl Walk<'_, '_> {
                 }
             } else if let Some(optional) = part(rule, "optionalOldSelf") {
                 let detail = "may not be set if oldSelf is not used in rule";
-                found.rules.push(Error::invalid_value(at("optionalOldSelf"), optional, detail));
+                found.rules.push(Error::invalid_value(self.checking.minor, at("optionalOldSelf"), optional, detail));
             }
         }
     }

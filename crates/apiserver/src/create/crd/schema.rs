@@ -85,7 +85,7 @@ impl<'a, 'b> Walk<'a, 'b> {
     /// Checks a schema. `typed` is the same with metadata where objects have it.
     fn schema(&mut self, schema: &Json, typed: &Json, field: &str, context: &Context) -> Found {
         let mut found = Found::default();
-        standard(schema, field, context, self.existing.types, &mut found.schema);
+        standard(self.checking.minor, schema, field, context, self.existing.types, &mut found.schema);
         if flag(schema, "uniqueItems") {
             let detail = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic";
             found.schema.push(Error::forbidden(format!("{field}.uniqueItems"), detail));
@@ -93,7 +93,12 @@ impl<'a, 'b> Walk<'a, 'b> {
         self.children(schema, typed, field, context, &mut found);
         if part(schema, "x-kubernetes-preserve-unknown-fields") == Some(&Json::Bool(false)) {
             let at = format!("{field}.x-kubernetes-preserve-unknown-fields");
-            found.schema.push(Error::invalid_value(at, &Json::Bool(false), "must be true or undefined"));
+            found.schema.push(Error::invalid_value(
+                self.checking.minor,
+                at,
+                &Json::Bool(false),
+                "must be true or undefined",
+            ));
         }
         let minor = self.checking.minor;
         kinds_of_collections(minor, schema, field, self.existing.atomic_sets, &mut found.schema);
@@ -198,10 +203,10 @@ impl Context {
 }
 
 /// Checks the requirements for all schemas (`specStandardValidatorV3`).
-fn standard(schema: &Json, field: &str, context: &Context, types: bool, errors: &mut Vec<Error>) {
+fn standard(minor: Minor, schema: &Json, field: &str, context: &Context, types: bool, errors: &mut Vec<Error>) {
     let of = text(schema, "type");
     if types && has_unknown_type(schema) {
-        errors.push(Error::not_supported(format!("{field}.type"), of, &TYPES));
+        errors.push(Error::not_supported(minor, format!("{field}.type"), of, &TYPES));
     }
     if let (Some(_), Some(reason)) = (part(schema, "default"), &context.no_defaults) {
         errors.push(Error::forbidden(format!("{field}.default"), &format!("must not be set {reason}")));
@@ -253,7 +258,7 @@ fn kinds_of_collections(minor: Minor, schema: &Json, field: &str, atomic_sets: b
     }
     if let Some(other) = map_type.filter(|one| !["atomic", "granular"].contains(one)) {
         let at = format!("{field}.x-kubernetes-map-type");
-        errors.push(Error::not_supported(at, other, &["atomic", "granular"]));
+        errors.push(Error::not_supported(minor, at, other, &["atomic", "granular"]));
     }
     if let (true, true, Some((key, items))) = (atomic_sets, is_list, open_set(schema)) {
         let detail = "must be atomic as item of a list with x-kubernetes-list-type=set";
@@ -263,7 +268,7 @@ fn kinds_of_collections(minor: Minor, schema: &Json, field: &str, atomic_sets: b
     }
     if let Some(other) = list_type.filter(|one| !["atomic", "set", "map"].contains(one)) {
         let at = format!("{field}.x-kubernetes-list-type");
-        errors.push(Error::not_supported(at, other, &["atomic", "set", "map"]));
+        errors.push(Error::not_supported(minor, at, other, &["atomic", "set", "map"]));
     }
 }
 

@@ -31,7 +31,12 @@ pub(super) fn check(checking: &mut Checking<'_>, parts: &Parts<'_>, existing: &E
     let has_default = |of: &Json| any_schema(of, &|of| part(of, "default").is_some());
     if preserves && parts.schemas().flatten().any(has_default) {
         let detail = "must be false in order to use defaults in the schema";
-        checking.errors.push(Error::invalid_value("spec.preserveUnknownFields", &Json::Bool(true), detail));
+        checking.errors.push(Error::invalid_value(
+            checking.minor,
+            "spec.preserveUnknownFields",
+            &Json::Bool(true),
+            detail,
+        ));
     }
     let mut existing = existing.clone();
     existing.structural |= Existing::requires_structure(spec);
@@ -101,7 +106,7 @@ fn one_of(checking: &mut Checking<'_>, field: &str, found: &str, known: &[&str])
     if found.is_empty() {
         checking.errors.push(Error::required(field, ""));
     } else if !known.contains(&found) {
-        checking.errors.push(Error::not_supported(field, found, known));
+        checking.errors.push(Error::not_supported(checking.minor, field, found, known));
     }
 }
 
@@ -224,8 +229,8 @@ pub(super) fn names(checking: &mut Checking<'_>, names: &Json, field: &str) {
 
 fn deprecation(checking: &mut Checking<'_>, version: &Json, field: &str) {
     let Some(warning) = part(version, "deprecationWarning").and_then(Json::as_str) else { return };
-    // It is a pointer, and so shown as JSON.
-    let shown = crate::validation::go_json(&Json::from(warning));
+    // The value is a pointer to a string: since 1.34 it is printed as JSON.
+    let shown = crate::validation::shown(checking.minor, &Json::from(warning));
     let mut add = |detail: &str| checking.errors.push(Error::invalid_shown(field, &shown, detail));
     if !flag(version, "deprecated") {
         return add("can only be set for deprecated versions");

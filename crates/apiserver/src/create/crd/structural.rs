@@ -86,7 +86,7 @@ fn invariants(minor: Minor, (schema, level): (&Json, Level), field: &str, errors
     {
         if int_or_string && set {
             let detail = "must be false if x-kubernetes-int-or-string is true";
-            errors.push(Error::invalid_value(format!("{field}.{key}"), &Json::Bool(true), detail));
+            errors.push(Error::invalid_value(minor, format!("{field}.{key}"), &Json::Bool(true), detail));
         }
     }
     let skips = (is_int_or_string(minor, list(schema, "anyOf")), first_is_int_or_string(minor, list(schema, "allOf")));

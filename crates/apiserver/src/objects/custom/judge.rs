@@ -12,7 +12,7 @@ use super::{
     rules::{Node, Rule, Rules},
     schema::{additional, items},
 };
-use crate::validation::{FieldError, part, quote, text};
+use crate::validation::{ErrorType, FieldError, part, quote, text};
 
 /// The most that all rules of an object may cost together (`pkg/apis/cel/config.go`, `RuntimeCELCostBudget`).
 const BUDGET: u64 = 10_000_000;
@@ -276,15 +276,9 @@ impl Judge {
             Some("FieldValueForbidden") => FieldError::forbidden(field, detail),
             Some("FieldValueRequired") => FieldError::required(field, detail),
             Some("FieldValueDuplicate") if is_hidden => FieldError::duplicate_hidden(field),
-            Some("FieldValueDuplicate") => match shown {
-                Json::String(text) => FieldError::duplicate(field, text),
-                other => FieldError::duplicate_value(field, other),
-            },
+            Some("FieldValueDuplicate") => FieldError::untyped(self.minor, ErrorType::Duplicate, field, shown, ""),
             _ if is_hidden => FieldError::invalid_hidden(field, detail),
-            _ => match shown {
-                Json::String(text) => FieldError::invalid(field, text, detail),
-                other => FieldError::invalid_value(field, other, detail),
-            },
+            _ => FieldError::untyped(self.minor, ErrorType::Invalid, field, shown, detail),
         }
     }
 }

@@ -14,14 +14,18 @@ use super::{
 };
 use crate::validation::{Checking, FieldError, names, quote};
 
-/// A job (`ValidateJob`).
+/// A Job (`ValidateJobCreate`, until 1.36 `ValidateJob`). Until 1.36, `jobStrategy.ValidateUpdate` calls it as well.
+/// Since 1.37, an update validates neither the generated selector nor, at this place, the name.
 pub(super) fn job(checking: &mut Checking<'_>, object: &Value) {
     let object = Node::new(object, "");
     let spec = object.get("spec");
     if panics(checking, &spec) {
         return;
     }
-    generated_selector(checking, &object, &spec);
+    let whole = checking.old.is_none() || checking.minor < Minor::V1_37;
+    if whole {
+        generated_selector(checking, &object, &spec);
+    }
     job_spec(checking, &spec);
     let (selector, template) = (spec.get("selector"), spec.get("template"));
     if selector.value.is_null() {
@@ -32,6 +36,18 @@ pub(super) fn job(checking: &mut Checking<'_>, object: &Value) {
     if is_selector(checking.minor, &selector) && (selector.value.is_null() || !selects(selector.value, labels.value)) {
         mismatch(checking, &template);
     }
+    if whole {
+        completions_fit_name(checking, &object, &spec);
+    }
+}
+
+/// `validateNameAllowsCompletions`, which `ValidateJobUpdate` calls last since 1.37.
+pub(super) fn name_of_update(checking: &mut Checking<'_>, object: &Value) {
+    let object = Node::new(object, "");
+    completions_fit_name(checking, &object, &object.get("spec"));
+}
+
+fn completions_fit_name(checking: &mut Checking<'_>, object: &Node<'_>, spec: &Node<'_>) {
     if spec.text("completionMode") == "Indexed"
         && let Some(completions) = spec.int("completions").filter(|count| *count > 0)
     {
@@ -264,7 +280,7 @@ fn exit_codes(checking: &mut Checking<'_>, codes: &Node<'_>, containers: &BTreeS
             checking.wrong(&value, "must not be 0 for the In operator");
         }
         if !seen.insert(number) {
-            checking.errors.push(FieldError::duplicate_value(value.path, value.value));
+            checking.errors.push(FieldError::duplicate_value(checking.minor, value.path, value.value));
         }
     }
     if !numbers.is_sorted() {
@@ -404,7 +420,7 @@ pub(super) fn cron_job(checking: &mut Checking<'_>, object: &Value) {
     }
     if job.is_true("manualSelector") {
         let field = job.field("manualSelector");
-        checking.errors.push(FieldError::not_supported_value(field, &true.into(), &["nil", "false"]));
+        checking.errors.push(FieldError::not_supported_value(checking.minor, field, &true.into(), &["nil", "false"]));
     }
     checking.not_negative(&spec, "successfulJobsHistoryLimit");
     checking.not_negative(&spec, "failedJobsHistoryLimit");

@@ -110,7 +110,7 @@ impl Checking<'_> {
 
     /// A value that is shown as it is in JSON: numbers, booleans, texts of a separate type.
     pub(super) fn invalid_value(&mut self, field: impl Into<String>, value: &Value, detail: &str) {
-        self.errors.push(FieldError::invalid_value(field, value, detail));
+        self.errors.push(FieldError::invalid_value(self.minor, field, value, detail));
     }
 
     /// The value of a node.
@@ -137,7 +137,7 @@ impl Checking<'_> {
     }
 
     pub(super) fn unsupported(&mut self, field: impl Into<String>, value: &str, supported: &[&str]) {
-        self.errors.push(FieldError::not_supported(field, value, supported));
+        self.errors.push(FieldError::not_supported(self.minor, field, value, supported));
     }
 
     /// A text that must be one of a list.

@@ -212,7 +212,7 @@ fn repeated_ports(checking: &mut Checking<'_>, spec: &Node<'_>) {
     for port in spec.list("ports") {
         let Some(number) = node_port(&port) else { continue };
         if !seen.insert((port.text("protocol"), number)) {
-            checking.errors.push(FieldError::duplicate_value(port.field("nodePort"), &number.into()));
+            checking.errors.push(FieldError::duplicate_value(checking.minor, port.field("nodePort"), &number.into()));
         }
     }
     let mut seen = BTreeSet::new();

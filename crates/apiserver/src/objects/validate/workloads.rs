@@ -96,7 +96,7 @@ pub(super) fn deployment(checking: &mut Checking<'_>, spec: &Node<'_>) {
 
 /// A strategy of a type that there is not: the whole is shown.
 fn unknown_strategy(checking: &mut Checking<'_>, strategy: &Node<'_>, supported: &[&str]) {
-    let mut error = crate::validation::FieldError::not_supported(&strategy.path, "", supported);
+    let mut error = crate::validation::FieldError::not_supported(checking.minor, &strategy.path, "", supported);
     error.body = error.body.replacen("\"\"", &shown::strategy(strategy), 1);
     checking.errors.push(error);
 }

@@ -31,8 +31,21 @@ impl Kinds {
         if let Some(custom) = self.custom(sent.resource) {
             out.extend(custom.warnings(self.minor, sent, prepared));
         }
+        out.extend(self.preparation_warnings(sent));
         if sent.subresource.is_empty() {
             warn(self.minor, sent, prepared, &mut out);
+        }
+        out
+    }
+
+    /// The warnings that the client gets even if [`Self::validate`] finds an error, a part of [`Self::warnings`].
+    /// `PrepareForCreate` adds them, before validation (`applyAppArmorVersionSkew` in
+    /// `pkg/registry/core/pod/strategy.go`).
+    pub fn preparation_warnings(&self, sent: Sent<'_>) -> Vec<String> {
+        let mut out = Warnings::new();
+        let resource = (sent.resource.group.as_str(), sent.resource.kind.as_str());
+        if resource == ("", "Pod") && sent.subresource.is_empty() && sent.old.is_none() {
+            pods::app_armor_of_pod(sent.object, &mut out);
         }
         out
     }
@@ -48,7 +61,6 @@ fn warn(minor: Minor, sent: Sent<'_>, object: &Value, out: &mut Warnings) {
     match (sent.resource.group.as_str(), sent.resource.kind.as_str()) {
         // Updates of pods are many, and made by no human.
         ("", "Pod") if old.is_none() => {
-            pods::app_armor_of_pod(sent.object, out);
             hostname("the Pod's hostname", object, out);
             pods::pod(minor, object, out);
         }

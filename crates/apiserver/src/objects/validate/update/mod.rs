@@ -303,7 +303,7 @@ fn scaled(
         let replicas = &scale["spec"]["replicas"];
         if replicas.as_i64().is_some_and(|number| number < 0) {
             let text = "must be greater than or equal to 0";
-            checking.errors.push(FieldError::invalid_value("spec.replicas", replicas, text));
+            checking.errors.push(FieldError::invalid_value(checking.minor, "spec.replicas", replicas, text));
         }
         return Ok(());
     };

@@ -1,7 +1,7 @@
 //! Updates of pods (`ValidatePodUpdate`, `ValidatePodEphemeralContainersUpdate` and `ValidatePodResize` in
 //! `pkg/apis/core/validation/validation.go`).
 
-use palisade_cel::Minor;
+use palisade_cel::{Minor, Quantity};
 use palisade_objects::json::Change as _;
 use serde_json::{Map, Value, json};
 
@@ -98,7 +98,7 @@ fn deadline(checking: &mut Checking<'_>, new: &Value, old: &Value) -> bool {
         }
         _ => return true,
     };
-    checking.errors.push(FieldError::invalid_value(field, &json!(now), detail));
+    checking.errors.push(FieldError::invalid_value(checking.minor, field, &json!(now), detail));
     false
 }
 
@@ -293,6 +293,9 @@ fn containers(checking: &mut Checking<'_>, change: Change<'_>, new: &Value, old:
                     checking.errors.push(FieldError::forbidden(field, &format!("resource {which} cannot be removed")));
                 }
             }
+            if minor < Minor::V1_34 {
+                less_memory(checking, &format!("spec.{key}[{i}].resources.limits[memory]"), now, before);
+            }
         }
     }
     let spec = change.same.below(&["spec"]);
@@ -331,6 +334,22 @@ fn containers(checking: &mut Checking<'_>, change: Change<'_>, new: &Value, old:
     if checking.errors.is_empty() && !spec.but(&["containers", "initContainers"], new, old) {
         checking.errors.push(FieldError::forbidden("spec", "only cpu and memory resources are mutable"));
     }
+}
+
+/// Until 1.33, a resize lowers or adds a limit of memory only if it restarts the container (`validateContainerResize`).
+fn less_memory(checking: &mut Checking<'_>, field: &str, now: &Value, before: &Value) {
+    let policy = list(now, "resizePolicy").iter().find(|policy| policy["resourceName"] == "memory");
+    if policy.is_some_and(|policy| !matches!(text(policy, "restartPolicy"), "" | "NotRequired")) {
+        return;
+    }
+    let limit = |of: &Value| Quantity::parse(of["resources"]["limits"]["memory"].as_str()?).ok();
+    let what = match (limit(now), limit(before)) {
+        (Some(now), Some(before)) if now.compare(&before).is_lt() => "decreased",
+        (Some(_), None) => "added",
+        _ => return,
+    };
+    let detail = format!("memory limits cannot be {what} unless resizePolicy is RestartContainer");
+    checking.errors.push(FieldError::forbidden(field, &detail));
 }
 
 /// A container with the processor and memory of another (`dropCPUMemoryResourcesFromContainer`).

@@ -80,8 +80,8 @@ pub(super) fn node(checking: &mut Checking<'_>, change: Change<'_>) {
             _ if checking.minor < Minor::V1_37 => {
                 FieldError::forbidden(field, "node updates may not change providerID except from \"\" to valid")
             }
-            "" => FieldError::invalid_value(field, &Value::Null, "field cannot be cleared once set"),
-            _ => FieldError::invalid_value(field, &Value::Null, "field cannot be modified once set"),
+            "" => FieldError::invalid_value(checking.minor, field, &Value::Null, "field cannot be cleared once set"),
+            _ => FieldError::invalid_value(checking.minor, field, &Value::Null, "field cannot be modified once set"),
         });
     }
     if text(old, "externalID") != text(new, "externalID") {

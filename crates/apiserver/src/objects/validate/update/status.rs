@@ -96,7 +96,7 @@ fn numbers(checking: &mut Checking<'_>, change: Change<'_>, (positive, bounded, 
     let number = |of: &Value, key: &str| of[key].as_i64().unwrap_or(0);
     let mut wrong = |key: &str, text: &str| {
         let value = Value::from(number(status, key));
-        checking.errors.push(FieldError::invalid_value(format!("status.{key}"), &value, text));
+        checking.errors.push(FieldError::invalid_value(checking.minor, format!("status.{key}"), &value, text));
     };
     for key in positive.iter().filter(|key| number(status, key) < 0) {
         wrong(key, NOT_NEGATIVE);
@@ -179,7 +179,8 @@ fn pod(checking: &mut Checking<'_>, change: Change<'_>) {
         let generation = &condition["observedGeneration"];
         if generation.as_i64().is_some_and(|generation| generation < 0) {
             let text = "must be a non-negative integer";
-            checking.errors.push(FieldError::invalid_value(format!("{field}.observedGeneration"), generation, text));
+            let field = format!("{field}.observedGeneration");
+            checking.errors.push(FieldError::invalid_value(checking.minor, field, generation, text));
         }
         let name = text(condition, "type");
         if !["PodScheduled", "Ready", "Initialized"].contains(&name) {
@@ -191,7 +192,7 @@ fn pod(checking: &mut Checking<'_>, change: Change<'_>) {
     nominated(checking, change, now, before);
     if now["observedGeneration"].as_i64().is_some_and(|generation| generation < 0) {
         let (field, text) = ("status.observedGeneration", "must be a non-negative integer");
-        checking.errors.push(FieldError::invalid_value(field, &now["observedGeneration"], text));
+        checking.errors.push(FieldError::invalid_value(checking.minor, field, &now["observedGeneration"], text));
     }
     if text(now, "qosClass") != text(before, "qosClass") {
         checking.errors.push(FieldError::invalid("status.qosClass", text(now, "qosClass"), IMMUTABLE));

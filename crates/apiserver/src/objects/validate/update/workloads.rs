@@ -4,7 +4,10 @@ use palisade_cel::Minor;
 use palisade_objects::json::Change as _;
 use serde_json::{Value, json};
 
-use super::{super::super::gates::Gate, Change, IMMUTABLE, Shows, invalid, nothing};
+use super::{
+    super::{super::gates::Gate, jobs},
+    Change, IMMUTABLE, Shows, invalid, nothing,
+};
 use crate::validation::{Checking, FieldError, list, part};
 
 /// `ValidateStatefulSetUpdate`
@@ -38,7 +41,7 @@ pub(super) fn stateful_set(checking: &mut Checking<'_>, change: Change<'_>) {
     }
 }
 
-/// `ValidateJobSpecUpdate`
+/// `ValidateJobUpdate`
 pub(super) fn job(checking: &mut Checking<'_>, change: Change<'_>) {
     let (new, old) = (&change.new["spec"], &change.old["spec"]);
     if new["completionMode"] == "Indexed" {
@@ -62,6 +65,9 @@ pub(super) fn job(checking: &mut Checking<'_>, change: Change<'_>) {
     ] {
         change.immutable(checking, &["spec", key], shows);
     }
+    if checking.minor >= Minor::V1_37 {
+        jobs::name_of_update(checking, change.new);
+    }
 }
 
 /// `validatePodTemplateUpdate`: what may change in the template of a job that is suspended.
@@ -69,9 +75,11 @@ fn template(checking: &mut Checking<'_>, change: Change<'_>, new: &Value, old: &
     let minor = checking.minor;
     let status = &change.old["status"];
     let suspended = old["suspend"] == true;
-    let settled = suspended
-        && status["active"].as_i64().unwrap_or(0) == 0
-        && list(status, "conditions").iter().any(|one| one["type"] == "Suspended" && one["status"] == "True");
+    let is_suspended =
+        list(status, "conditions").iter().any(|one| one["type"] == "Suspended" && one["status"] == "True");
+    // Since 1.37, a Job that was never started needs no condition (`shouldAllowMutablePodTemplate`).
+    let never_started = minor >= Minor::V1_37 && status["startTime"].is_null();
+    let settled = suspended && status["active"].as_i64().unwrap_or(0) == 0 && (is_suspended || never_started);
     let scheduling = if Gate::MutableSchedulingDirectivesForSuspendedJobs.is_on(minor) {
         settled
     } else {
