@@ -9,7 +9,7 @@ use crate::{
     CaseResult, Status,
     coverage::Coverage,
     junit::{self, Case, Outcome, Problem, Suite},
-    mutate::{Fate, Fates},
+    mutate::{MutantOutcome, MutationReport},
     places::Place,
 };
 
@@ -81,14 +81,14 @@ fn coverage(coverage: &Coverage) -> Json {
     json!({"percent": rounded(coverage.percent()), "covered": coverage.covered(), "total": coverage.total(), "points": points})
 }
 
-fn mutation(mutation: &Fates) -> Json {
+fn mutation(mutation: &MutationReport) -> Json {
     let mutants: Vec<_> = mutation
-        .fates()
-        .filter_map(|(mutant, fate)| {
-            let (status, killed_by) = match fate {
-                Fate::Invalid => return None,
-                Fate::Killed(case) => ("killed", Some(case)),
-                Fate::Survived { .. } => ("survived", None),
+        .outcomes()
+        .filter_map(|(mutant, outcome)| {
+            let (status, killed_by) = match outcome {
+                MutantOutcome::Invalid => return None,
+                MutantOutcome::Killed(case) => ("killed", Some(case)),
+                MutantOutcome::Survived { .. } => ("survived", None),
             };
             Some(json!({
                 "place": place(&mutant.place), "policy": mutant.policy, "path": mutant.path, "status": status,
