@@ -65,7 +65,7 @@ const TARGET: &str = r"^(localhost|[^/@ ]*[.:$A-Z][^/@ ]*)(/[^/@: ]+)*$";
 
 /// The longest reference that is compared before it is completed, because the cost of reading a string grows with its
 /// length.
-const LONGEST: usize = 512;
+const MAX_REFERENCE_LENGTH: usize = 512;
 
 /// A redirection in one namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -174,7 +174,7 @@ impl Redirect {
             }
         }
         (!terms.is_empty())
-            .then(|| format!("({image}.size() <= {LONGEST} && ({image} == '' || {}))", terms.join(" || ")))
+            .then(|| format!("({image}.size() <= {MAX_REFERENCE_LENGTH} && ({image} == '' || {}))", terms.join(" || ")))
     }
 }
 
