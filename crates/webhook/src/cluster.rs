@@ -40,7 +40,7 @@ use crate::{
 };
 
 /// How long until a check that panicked is repeated.
-const AGAIN: Duration = Duration::from_secs(30);
+const RETRY_INTERVAL: Duration = Duration::from_secs(30);
 
 /// The profiles in effect, and their parameters.
 pub struct ClusterState {
@@ -157,7 +157,7 @@ impl ClusterState {
             if panicked.is_empty() {
                 arrived.notified().await;
             } else {
-                let _ = timeout(AGAIN, arrived.notified()).await;
+                let _ = timeout(RETRY_INTERVAL, arrived.notified()).await;
             }
             // One write of the controller causes several events.
             sleep(Duration::from_millis(10)).await;

@@ -63,8 +63,8 @@ pub enum PathStyle {
 /// The form of a target: no scheme, no leading or trailing slash, and a recognizable host.
 const TARGET: &str = r"^(localhost|[^/@ ]*[.:$A-Z][^/@ ]*)(/[^/@: ]+)*$";
 
-/// The longest reference that is compared before it is completed, because the cost of reading a string grows with its
-/// length.
+/// Maximum length of a reference that is compared before it is completed, because the cost of reading a string grows
+/// with its length.
 const MAX_REFERENCE_LENGTH: usize = 512;
 
 /// A redirection in one namespace.

@@ -15,7 +15,7 @@ use crate::{
     tree::{call, ident, literal, looping, node, variable},
 };
 
-/// The longest list that the fast path loops over, and the longest within two other loops. The full expressions
+/// Maximum length of a list that the fast path loops over, and within two other loops. The full expressions
 /// evaluate longer lists, which the pods of most tenants do not have.
 const MAX_LIST: u64 = 32;
 const MAX_INNERMOST_LIST: u64 = 16;

@@ -68,11 +68,11 @@ type Continuation<'k> = &'k mut dyn FnMut(Known) -> Test;
 
 const NEVER: Test = Test::Const(false);
 
-/// How many values and conditions one test may look at.
+/// Maximum number of values and conditions that one test evaluates.
 const MAX_STEPS: usize = 400_000;
-/// How deep expressions and their cases may nest.
+/// Maximum nesting of expressions and their cases.
 const MAX_LEVELS: usize = 2_000;
-/// How many loops may nest. The time of the simplification grows with each of them.
+/// Maximum nesting of loops. The time of the simplification grows with each of them.
 const MAX_LOOPS: usize = 8;
 
 /// The variable with the parameters.
