@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::{Value as Json, json};
 
 /// Evaluates pods, and knows the values that its checks require.
-pub trait Refuses {
+pub trait PodValidator {
     /// The checks that a pod violates.
     ///
     /// # Errors
@@ -23,7 +23,7 @@ pub trait Refuses {
 
 /// A change of a pod.
 #[derive(Clone, Debug, Serialize)]
-pub struct Least {
+pub struct MinimalFix {
     /// JSON patch (RFC 6902) of the original pod.
     pub patch: Json,
     /// The same as text, with `+`, `-` and `~`.
@@ -34,7 +34,7 @@ pub struct Least {
     pub left: BTreeSet<String>,
 }
 
-impl Least {
+impl MinimalFix {
     /// The lines, with places in the workload whose template is changed; without a kind, in the pod.
     pub fn lines_at(&self, kind: Option<&Workload>) -> Vec<String> {
         let template = kind.map(|kind| kind.template.trim_start_matches('/').replace('/', "."));
@@ -62,7 +62,7 @@ const UNKNOWN: [&str; 7] = [
 type Leaf = (Vec<String>, Json);
 
 /// Finds the smallest change. It evaluates the pod again after each attempt.
-pub fn least(pod: &Json, explainer: &impl Refuses) -> Result<Least, String> {
+pub fn least(pod: &Json, explainer: &impl PodValidator) -> Result<MinimalFix, String> {
     let before = leaves(pod);
     let mut changed = pod.clone();
     // For each violated check: remove all of its fields, then set the required ones. That may reveal further
@@ -120,7 +120,7 @@ pub fn least(pod: &Json, explainer: &impl Refuses) -> Result<Least, String> {
     }
     let patch = json_patch::diff(pod, &with(pod, &steps));
     let lines = steps.iter().map(|step| line(pod, step)).collect();
-    Ok(Least { patch: json!(patch), lines, left })
+    Ok(MinimalFix { patch: json!(patch), lines, left })
 }
 
 /// Removes the fields that a check looks at.

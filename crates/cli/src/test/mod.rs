@@ -24,7 +24,7 @@ use crate::{
 use files::Disk;
 
 /// The interval of checks for changed files.
-const PAUSE: Duration = Duration::from_millis(300);
+const POLL_INTERVAL: Duration = Duration::from_millis(300);
 
 /// Runs the command.
 pub fn run(args: &TestArgs) -> Result<(), Failure> {
@@ -43,7 +43,7 @@ pub fn run(args: &TestArgs) -> Result<(), Failure> {
         let before = stamps();
         report::note("waiting for changes; press Ctrl-C to stop");
         while stamps() == before {
-            thread::sleep(PAUSE);
+            thread::sleep(POLL_INTERVAL);
         }
     }
 }

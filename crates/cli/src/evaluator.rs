@@ -21,7 +21,7 @@ use crate::{
     offline,
     profiles::{self, Accepted},
     report::{Failure, Problem},
-    smallest::{self, Least, Refuses},
+    smallest::{self, MinimalFix, PodValidator},
 };
 
 /// The check of denials without a check: by the API server's own validation, or by another plugin.
@@ -41,7 +41,7 @@ pub struct Violation {
 }
 
 /// Active profiles in namespaces.
-pub struct Judge {
+pub struct ProfileEvaluator {
     cluster: Cluster,
     /// The same without admission plugins, which may need objects that are not in the files.
     alone: Cluster,
@@ -65,7 +65,7 @@ pub struct Demand {
     pub params: Option<ToolSecurityParamsSpec>,
 }
 
-impl Judge {
+impl ProfileEvaluator {
     /// Activates the profiles, with the exceptions that have not ended at this time.
     ///
     /// # Errors
@@ -147,7 +147,7 @@ impl Judge {
 
     /// The smallest change of a pod or workload with which it has no violations, or fewer. None if no change is
     /// known to help.
-    pub fn smallest(&self, kind: Option<&Workload>, object: &Json) -> Option<Least> {
+    pub fn smallest(&self, kind: Option<&Workload>, object: &Json) -> Option<MinimalFix> {
         let pod = match kind {
             None => object.clone(),
             Some(kind) => object.pointer(kind.template)?.clone(),
@@ -257,13 +257,13 @@ fn distinct(mut found: Vec<Violation>) -> Vec<Violation> {
 
 /// An object with a pod to change.
 struct One<'a> {
-    judge: &'a Judge,
+    judge: &'a ProfileEvaluator,
     kind: Option<&'a Workload>,
     object: &'a Json,
     demands: &'a [Demand],
 }
 
-impl Refuses for One<'_> {
+impl PodValidator for One<'_> {
     fn refuses(&self, pod: &Json) -> Result<BTreeSet<String>, String> {
         let mut object = self.object.clone();
         match self.kind.and_then(|kind| object.pointer_mut(kind.template)) {

@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use serde_json::Value as Json;
 
 use crate::{
-    effects::{Change, Effects, Line, NoVerdict},
+    admission_changes::{AdmissionChanges, Change, Line, NoVerdict},
     markdown::{plain, table},
     options::OUTPUT,
     output,
@@ -49,13 +49,13 @@ pub struct About {
 }
 
 /// The text. `effects` is missing if nothing was evaluated.
-pub fn text(&ImpactArgs { top, output }: &ImpactArgs, about: &About, effects: Option<&Effects>) -> String {
+pub fn text(&ImpactArgs { top, output }: &ImpactArgs, about: &About, effects: Option<&AdmissionChanges>) -> String {
     let text = match output {
         ImpactFormat::Human => human(about, effects, top),
         ImpactFormat::Markdown => markdown(about, effects, top),
         ImpactFormat::Json => {
             let mut all = about.json.clone();
-            if let Some(Json::Object(effects)) = effects.map(Effects::json) {
+            if let Some(Json::Object(effects)) = effects.map(AdmissionChanges::json) {
                 all.extend(effects);
             }
             return format!("{:#}\n", Json::Object(all));
@@ -65,7 +65,7 @@ pub fn text(&ImpactArgs { top, output }: &ImpactArgs, about: &About, effects: Op
     text.chars().map(|c| if c == '\n' { c } else { harmless(c) }).collect()
 }
 
-fn human(about: &About, effects: Option<&Effects>, top: usize) -> String {
+fn human(about: &About, effects: Option<&AdmissionChanges>, top: usize) -> String {
     let mut text = format!("{}\n", about.head);
     for (_, diff) in &about.diffs {
         let _ = write!(text, "\n{diff}");
@@ -115,7 +115,7 @@ fn human(about: &About, effects: Option<&Effects>, top: usize) -> String {
     text
 }
 
-fn counted(about: &About, effects: &Effects) -> String {
+fn counted(about: &About, effects: &AdmissionChanges) -> String {
     let unknown: u64 = effects.no_verdict.values().map(|one| one.count).sum();
     let mut text = format!("{} evaluated", plural(effects.judged, about.what.trim_end_matches('s')));
     if effects.still_denied > 0 {
@@ -127,7 +127,7 @@ fn counted(about: &About, effects: &Effects) -> String {
     text
 }
 
-fn markdown(about: &About, effects: Option<&Effects>, top: usize) -> String {
+fn markdown(about: &About, effects: Option<&AdmissionChanges>, top: usize) -> String {
     let mut text = format!("### Palisade: effect of the change\n\n{}\n", plain(&about.head));
     if let Some(effects) = effects {
         let _ = writeln!(text, "\n{}.\n", plain(&counted(about, effects)));
@@ -207,10 +207,10 @@ fn longest_run(text: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{effects::Place, judge::Violation};
+    use crate::{admission_changes::Place, evaluator::Violation};
 
-    fn effects() -> Effects {
-        let mut effects = Effects::default();
+    fn effects() -> AdmissionChanges {
+        let mut effects = AdmissionChanges::default();
         for (namespace, workload) in [("a", "Deployment/web"), ("a", "Deployment/web"), ("b", "Pod/<b>|`x`")] {
             let violation = Violation {
                 profile: "tools".to_owned(),

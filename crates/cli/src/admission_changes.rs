@@ -6,7 +6,7 @@ use palisade_objects::text::truncated;
 use serde::Serialize;
 use serde_json::{Value as Json, json};
 
-use crate::judge::Violation;
+use crate::evaluator::Violation;
 
 /// Maximum length of a message about a violation, in characters.
 const MAX_MESSAGE: usize = 300;
@@ -102,7 +102,7 @@ pub struct NoVerdict {
 
 /// The effects of a change on many objects.
 #[derive(Debug, Default)]
-pub struct Effects {
+pub struct AdmissionChanges {
     /// The number of objects that were evaluated before and after the change.
     pub judged: u64,
     /// The number of them that are denied before and after.
@@ -124,7 +124,7 @@ pub struct Total {
     pub namespaces: usize,
 }
 
-impl Effects {
+impl AdmissionChanges {
     /// Adds an object with its violations before and after the change; which ones count depends on the change.
     pub fn add(&mut self, place: Place, before: &[Violation], after: &[Violation]) {
         self.judged += 1;
@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn what_is_different_is_counted_by_workload_and_check() {
-        let mut effects = Effects::default();
+        let mut effects = AdmissionChanges::default();
         let (denied, warned) =
             ([violation("privileged", true), violation("hostPorts", false)], [violation("hostPorts", false)]);
         for _ in 0..3 {
@@ -282,7 +282,7 @@ mod tests {
 
     #[test]
     fn what_has_no_verdict_is_counted_by_its_reason() {
-        let mut effects = Effects::default();
+        let mut effects = AdmissionChanges::default();
         effects.unknown("too large", || "Pod/a".to_owned());
         effects.unknown("too large", || "Pod/b".to_owned());
         assert_eq!(effects.json()["noVerdict"], json!([{"reason": "too large", "count": 2, "first": "Pod/a"}]));
