@@ -8,7 +8,7 @@ use super::{Report, reasons};
 use crate::{
     CaseResult, Status,
     coverage::Coverage,
-    junit::{self, Case, Outcome, Problem, Suite},
+    junit::{self, Case, Problem, Suite, TestOutcome},
     mutate::{MutantOutcome, MutationReport},
     places::Place,
 };
@@ -111,9 +111,9 @@ pub fn junit(report: &Report) -> String {
             let message = reasons.first().cloned().unwrap_or_default();
             let problem = Problem { kind: None, message, text: reasons.join("\n") };
             let outcome = match result.status {
-                Status::Passed => Outcome::Passed,
-                Status::Failed(_) => Outcome::Failed(problem),
-                Status::NoVerdict(_) => Outcome::Error(problem),
+                Status::Passed => TestOutcome::Passed,
+                Status::Failed(_) => TestOutcome::Failed(problem),
+                Status::NoVerdict(_) => TestOutcome::Error(problem),
             };
             let (name, class) = (result.name.clone(), suite.name.clone());
             Case { name, class, line: result.place.line, outcome }
