@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_owns_others_is_kept() {
+    fn keeps_owner_objects() {
         let owned = json!({"metadata": {"ownerReferences": [{"kind": "Deployment", "controller": true}]}});
         assert!(is_needed("ReplicaSet", &owned));
         assert!(!is_needed("Pod", &json!({"metadata": owned["metadata"], "status": {"phase": "Failed"}})));

@@ -94,7 +94,7 @@ use crate::{
 
 /// The result of a command.
 #[derive(Clone, Debug, Default)]
-pub struct Outcome {
+pub struct CommandOutput {
     /// The exit code.
     pub code: u8,
     /// What it printed to standard output.
@@ -160,9 +160,9 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
 }
 
 /// Runs a command line within this process and captures its output. For tests, which run many.
-pub fn captured(args: impl IntoIterator<Item = OsString>) -> Outcome {
+pub fn captured(args: impl IntoIterator<Item = OsString>) -> CommandOutput {
     capture::keep();
     let code = run(args);
     let (out, err) = capture::kept();
-    Outcome { code, out, err }
+    CommandOutput { code, out, err }
 }

@@ -36,10 +36,10 @@ struct Found {
     namespace: String,
     object: Reference,
     owner: Option<Reference>,
-    outcome: Outcome,
+    outcome: ObjectOutcome,
 }
 
-enum Outcome {
+enum ObjectOutcome {
     Complies,
     Violates(Vec<Violation>, Offender),
     NotJudged(String),
@@ -131,9 +131,9 @@ impl<'a> Objects<'a> {
             self.cases.add(
                 &one,
                 match &outcome {
-                    Outcome::Complies => Ok(Vec::new()),
-                    Outcome::Violates(violations, _) => Ok(violations.clone()),
-                    Outcome::NotJudged(why) => Err(why.clone()),
+                    ObjectOutcome::Complies => Ok(Vec::new()),
+                    ObjectOutcome::Violates(violations, _) => Ok(violations.clone()),
+                    ObjectOutcome::NotJudged(why) => Err(why.clone()),
                 },
             );
             let Current { namespace, itself, owner, .. } = one;
@@ -161,27 +161,27 @@ fn outcome(
     workload: Option<&'static Workload>,
     object: &Json,
     kept: &AtomicUsize,
-) -> Outcome {
+) -> ObjectOutcome {
     match judge.denials(workload, object) {
-        Ok(violations) if violations.is_empty() => Outcome::Complies,
+        Ok(violations) if violations.is_empty() => ObjectOutcome::Complies,
         // It exists, so the API server accepted it once: profiles are not the cause.
         Ok(violations) => match violations.iter().find(|one| one.check == REJECTED && one.profile.is_empty()) {
-            Some(one) => Outcome::NotJudged(format!("the API server would reject it: {}", one.message)),
-            None => Outcome::Violates(violations, Offender::new(judge, workload, object, kept)),
+            Some(one) => ObjectOutcome::NotJudged(format!("the API server would reject it: {}", one.message)),
+            None => ObjectOutcome::Violates(violations, Offender::new(judge, workload, object, kept)),
         },
-        Err(why) => Outcome::NotJudged(why),
+        Err(why) => ObjectOutcome::NotJudged(why),
     }
 }
 
 impl EvaluatedWorkload {
-    fn add(&mut self, is_itself: bool, name: String, outcome: Outcome) {
+    fn add(&mut self, is_itself: bool, name: String, outcome: ObjectOutcome) {
         if is_itself {
-            self.itself = Some(matches!(outcome, Outcome::Complies));
+            self.itself = Some(matches!(outcome, ObjectOutcome::Complies));
         }
         match outcome {
-            Outcome::Complies => {}
-            Outcome::NotJudged(why) => drop(self.not_judged.get_or_insert(why)),
-            Outcome::Violates(violations, offender) => {
+            ObjectOutcome::Complies => {}
+            ObjectOutcome::NotJudged(why) => drop(self.not_judged.get_or_insert(why)),
+            ObjectOutcome::Violates(violations, offender) => {
                 self.violating += 1;
                 for Violation { profile, check, message, .. } in violations {
                     *self.violations.entry((profile, check, message)).or_default() += 1;
