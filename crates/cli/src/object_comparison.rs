@@ -22,8 +22,8 @@ pub struct ObjectComparison<'a> {
     before: &'a ProfileEvaluator,
     after: &'a ProfileEvaluator,
     owners: Owners,
-    /// The effects so far.
-    pub effects: AdmissionChanges,
+    /// The changes so far.
+    pub changes: AdmissionChanges,
 }
 
 /// An object to evaluate.
@@ -35,7 +35,7 @@ struct Subject {
 impl<'a> ObjectComparison<'a> {
     /// Begins without results; `owners` are known in any case.
     pub fn new(before: &'a ProfileEvaluator, after: &'a ProfileEvaluator, owners: Owners) -> Self {
-        Self { before, after, owners, effects: AdmissionChanges::default() }
+        Self { before, after, owners, changes: AdmissionChanges::default() }
     }
 
     /// Evaluates objects as if they were created now. Owners come before the objects that they own.
@@ -75,14 +75,14 @@ impl<'a> ObjectComparison<'a> {
             (Ok(before), Ok(after)) => {
                 // Profiles do not matter for an object that the API server rejects from any user.
                 if let Some(rejected) = before.iter().chain(&after).find(|one| one.profile.is_empty()) {
-                    return self.effects.unknown(NOT_TAKEN, || which(&rejected.message));
+                    return self.changes.unknown(NOT_TAKEN, || which(&rejected.message));
                 }
                 let owner = Reference::to_controller(&subject.object);
                 let itself = Reference { name: name.to_owned(), ..Reference::to(&subject.kind, &subject.object) };
                 let workload = self.owners.workload(&itself, owner.as_ref()).to_string();
-                self.effects.add(Place { namespace, workload }, &before, &after);
+                self.changes.add(Place { namespace, workload }, &before, &after);
             }
-            (Err(why), _) | (_, Err(why)) => self.effects.unknown(NOT_KNOWN, || which(&why)),
+            (Err(why), _) | (_, Err(why)) => self.changes.unknown(NOT_KNOWN, || which(&why)),
         }
     }
 }

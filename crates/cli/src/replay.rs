@@ -15,7 +15,7 @@ use serde_json::{Value as Json, json};
 
 use crate::{
     admission_changes::{AdmissionChanges, Place},
-    changes_output::{self, About, ImpactArgs},
+    changes_output::{self, About, ChangesArgs},
     cluster::could_not_run,
     dump_files::Dump,
     evaluation_inputs::SourceArgs,
@@ -84,7 +84,7 @@ pub struct ReplayArgs {
     #[command(flatten)]
     pub source: SourceArgs,
     #[command(flatten)]
-    pub shown: ImpactArgs,
+    pub shown: ChangesArgs,
 }
 
 /// Runs the command.
@@ -105,7 +105,7 @@ pub fn run(args: &ReplayArgs) -> Result<(), Failure> {
         tenants: &tenants,
         owners: Owners::default(),
         batch: Vec::new(),
-        effects: AdmissionChanges::default(),
+        changes: AdmissionChanges::default(),
     };
     let (mut events, mut span) = (0, Span::default());
     let mut progress = Progress::new();
@@ -124,7 +124,7 @@ pub fn run(args: &ReplayArgs) -> Result<(), Failure> {
     })?;
     replay.flush();
     drop(progress);
-    let effects = replay.effects;
+    let changes = replay.changes;
     let names: Vec<_> = accepted.iter().map(|one| one.checked.profile.as_str()).collect();
     let fields = json!({
         "profiles": names, "kubeVersion": version.to_string(), "events": events, "from": span.from, "to": span.to,
@@ -135,14 +135,14 @@ pub fn run(args: &ReplayArgs) -> Result<(), Failure> {
         json: fields.as_object().cloned().unwrap_or_default(),
         ..About::default()
     };
-    output::print(&changes_output::text(&args.shown, &about, Some(&effects)))?;
-    if effects.judged == 0 && problems.is_empty() {
+    output::print(&changes_output::text(&args.shown, &about, Some(&changes)))?;
+    if changes.judged == 0 && problems.is_empty() {
         problems.push(Problem::new(
             "no request could be evaluated: the log has no request for pods or workloads with its object",
         ));
     }
     args.source.unevaluated.settle(problems)?;
-    if effects.denies() { Err(Failure::Wrong(Vec::new())) } else { Ok(()) }
+    if changes.denies() { Err(Failure::Wrong(Vec::new())) } else { Ok(()) }
 }
 
 /// The namespaces, and the version of the API server.
@@ -196,7 +196,7 @@ struct Replay<'a> {
     tenants: &'a [Tenant],
     owners: Owners,
     batch: Vec<AuditedRequest>,
-    effects: AdmissionChanges,
+    changes: AdmissionChanges,
 }
 
 /// A request that can be evaluated.
@@ -221,7 +221,7 @@ impl Replay<'_> {
                 }
             }
             Ok(None) => {}
-            Err((why, which)) => self.effects.unknown(&why, || which),
+            Err((why, which)) => self.changes.unknown(&why, || which),
         }
     }
 
@@ -333,13 +333,13 @@ impl Replay<'_> {
         for (asked, verdict) in batch.into_iter().zip(verdicts) {
             let which = |why: &str| format!("{} {}: {why}", asked.place.namespace, asked.place.workload);
             match verdict {
-                Err(why) => self.effects.unknown(NOT_KNOWN, || which(&why)),
-                Ok(None) => self.effects.unknown(UPDATE, || which("it passes only if its spec is unchanged")),
+                Err(why) => self.changes.unknown(NOT_KNOWN, || which(&why)),
+                Ok(None) => self.changes.unknown(UPDATE, || which("it passes only if its spec is unchanged")),
                 Ok(Some(after)) => {
                     if let Some(rejected) = after.iter().find(|one| one.profile.is_empty()) {
-                        self.effects.unknown(NOT_TAKEN, || which(&rejected.message));
+                        self.changes.unknown(NOT_TAKEN, || which(&rejected.message));
                     } else {
-                        self.effects.add(asked.place, &asked.before, &after);
+                        self.changes.add(asked.place, &asked.before, &after);
                     }
                 }
             }

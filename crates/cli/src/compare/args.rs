@@ -1,7 +1,7 @@
 //! The command line of `palisade diff`.
 
 use super::place::Place;
-use crate::{changes_output::ImpactArgs, evaluation_inputs::SourceArgs, options::INPUT};
+use crate::{changes_output::ChangesArgs, evaluation_inputs::SourceArgs, options::INPUT};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -45,5 +45,5 @@ pub struct DiffArgs {
     #[command(flatten)]
     pub source: SourceArgs,
     #[command(flatten)]
-    pub shown: ImpactArgs,
+    pub shown: ChangesArgs,
 }

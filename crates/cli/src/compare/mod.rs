@@ -16,7 +16,7 @@ use serde_json::json;
 use self::{generated::Difference, place::Place};
 use crate::{
     admission_changes::AdmissionChanges,
-    changes_output::{self, About, ImpactFormat},
+    changes_output::{self, About, ChangesFormat},
     cluster::could_not_run,
     diff::{self, CONTEXT},
     dump_files::Dump,
@@ -37,7 +37,7 @@ pub fn run(args: &DiffArgs) -> Result<(), Failure> {
     let in_cluster = |place: &Place| matches!(place, Place::Cluster { .. });
     let all_in_cluster = in_cluster(&args.before) && args.after.as_ref().is_none_or(in_cluster);
     let judges = args.source.live || args.source.dump.is_some() || !args.files.is_empty();
-    if all_in_cluster && !judges && args.shown.output == ImpactFormat::Human {
+    if all_in_cluster && !judges && args.shown.output == ChangesFormat::Human {
         return of_revisions(args);
     }
     let stdin = [Some(&args.before), args.after.as_ref()].into_iter().flatten();
@@ -52,13 +52,13 @@ pub fn run(args: &DiffArgs) -> Result<(), Failure> {
     let difference = Difference::new(&before.profiles, &after.profiles, &inputs.tenants, inputs.version)?;
     let about = about(&before, &after, &difference, &inputs);
     if difference.matters(inputs.is_whole) && judges {
-        let effects = judged(inputs, &before.profiles, &after.profiles)?;
-        output::print(&changes_output::text(&args.shown, &about, Some(&effects)))?;
-        if effects.judged == 0 && problems.is_empty() && !args.files.is_empty() {
+        let changes = judged(inputs, &before.profiles, &after.profiles)?;
+        output::print(&changes_output::text(&args.shown, &about, Some(&changes)))?;
+        if changes.judged == 0 && problems.is_empty() && !args.files.is_empty() {
             problems.push(Problem::new("no object was evaluated: no profile selects a pod or workload in the files"));
         }
         args.source.unevaluated.settle(problems)?;
-        return if effects.denies() { Err(Failure::Wrong(Vec::new())) } else { Ok(()) };
+        return if changes.denies() { Err(Failure::Wrong(Vec::new())) } else { Ok(()) };
     }
     output::print(&changes_output::text(&args.shown, &about, None))?;
     args.source.unevaluated.settle(problems)
@@ -233,10 +233,10 @@ fn judged(inputs: DiffInputs<'_>, before: &[Accepted], after: &[Accepted]) -> Re
     let (before, after) = (before?, after?);
     let mut comparison = ObjectComparison::new(&before, &after, Owners::default());
     inputs.objects.each(&mut Progress::new(), |objects| comparison.add(objects))?;
-    if comparison.effects.judged == 0 && !comparison.effects.no_verdict.is_empty() {
-        let mut why = comparison.effects.no_verdict.iter();
+    if comparison.changes.judged == 0 && !comparison.changes.no_verdict.is_empty() {
+        let mut why = comparison.changes.no_verdict.iter();
         let first = why.next().map(|(why, one)| format!("{why}: {}", one.first)).unwrap_or_default();
         return Err(Failure::CouldNotRun(vec![Problem::new(format!("no object could be evaluated: {first}"))]));
     }
-    Ok(comparison.effects)
+    Ok(comparison.changes)
 }
