@@ -43,8 +43,8 @@ pub(crate) struct Rest {
     pub validations: Vec<Node>,
 }
 
-/// Maximum number of nodes that variables and unrolled loops may add to the expressions of a policy. A variable that would add
-/// more stays a variable, a loop a loop.
+/// Maximum number of nodes that variables and unrolled loops may add to the expressions of a policy. A variable that
+/// would add more stays a variable, a loop a loop.
 const MAX_ADDED_NODES: usize = 50_000;
 
 /// The rests of a policy's expressions for a request.

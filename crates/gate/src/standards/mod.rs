@@ -1,7 +1,7 @@
 //! The Pod Security Standards as the admission plugin `PodSecurity` of an offline API server asks for them.
 //!
-//! The verdict is that of the catalogue: the policy that a profile of the level and version becomes. [`messages`] has the
-//! plugin's wording of violations. Should the two ever disagree about a pod, there is no verdict on it.
+//! The verdict is that of the catalogue: the policy that a profile of the level and version becomes. [`messages`] has
+//! the plugin's wording of violations. Should the two ever disagree about a pod, there is no verdict on it.
 
 mod messages;
 
