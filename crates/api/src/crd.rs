@@ -75,7 +75,7 @@ fn tidy(schema: &mut JSONSchemaProps) {
     schema.nullable = None;
     // The API server's own idea of a time is wider than what can be read.
     if schema.format.as_deref() == Some("date-time") {
-        (schema.pattern, schema.max_length) = (Some(time::PATTERN.to_owned()), Some(time::LONGEST));
+        (schema.pattern, schema.max_length) = (Some(time::PATTERN.to_owned()), Some(time::MAX_LENGTH));
     }
     // Line breaks of the source code do not belong into the text.
     schema.description =

@@ -4,7 +4,7 @@
 use schemars::{Schema, SchemaGenerator, json_schema};
 
 /// Maximum length of a time, in characters.
-pub(crate) const LONGEST: i64 = 64;
+pub(crate) const MAX_LENGTH: i64 = 64;
 
 /// Times that all readers can represent, except for 29 February: RFC 3339 with at most nine fractional digits, years
 /// 1970 to 9998. RE2 and Rust interpret it in the same way.
@@ -23,7 +23,7 @@ const MESSAGE: &str = "must be a time such as 2027-01-31T00:00:00Z: years 1970 t
 pub(crate) fn written(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "string",
-        "maxLength": LONGEST,
+        "maxLength": MAX_LENGTH,
         "x-kubernetes-validations": [{
             "rule": format!("self.matches('{PATTERN}') && ({LEAP})"),
             "message": MESSAGE,

@@ -3,7 +3,7 @@
 //! each supported minor.
 //!
 //! It answers word for word as that server does, or gives no verdict and the reason. The caller plugs in what a server
-//! asks others: [webhooks](admission::Webhook), an [authorizer](admission::Answers), and a
+//! asks others: [webhooks](admission::Webhook), an [authorizer](admission::PartialAuthorizer), and a
 //! [judge](admission::PodSecurity) of the Pod Security Standards.
 //!
 //! This crate is pure: no I/O, no clock, no environment.

@@ -9,7 +9,7 @@ use std::{collections::BTreeMap, env, fs, io::Read, path::Path};
 use flate2::read::GzDecoder;
 use palisade_apiserver::{
     create::{FieldError, Refused, create},
-    objects::{self, Kinds, Sent, Surroundings},
+    objects::{self, Kinds, RequestContext, Submission},
 };
 use palisade_cel::{Minor, strfmt, value::Value};
 use serde_json::{Value as Json, json};
@@ -37,9 +37,9 @@ fn texts(errors: &[FieldError]) -> Vec<String> {
 fn answer(kinds: &Kinds, line: &Json) -> Json {
     let resource = kinds.by_kind("example.org/v1", "Case").unwrap();
     let subresource = if line["status"] == true { "status" } else { "" };
-    let around = Surroundings::default();
+    let around = RequestContext::default();
     let old = line.get("old").map(|old| kinds.stored(resource, "", "default", old, &around).unwrap());
-    let sent = Sent { resource, subresource, namespace: "default", object: &line["sent"], old: old.as_ref() };
+    let sent = Submission { resource, subresource, namespace: "default", object: &line["sent"], old: old.as_ref() };
     let received = match kinds.decode(sent) {
         Ok(received) => received,
         Err(error) => return json!({"error": error.to_string()}),
@@ -48,7 +48,7 @@ fn answer(kinds: &Kinds, line: &Json) -> Json {
     if plain(&received.object) != plain(&line["sent"]) {
         out["decoded"] = plain(&received.object);
     }
-    let sent = Sent { object: &received.object, ..sent };
+    let sent = Submission { object: &received.object, ..sent };
     let mut warnings = received.warnings;
     let errors = match kinds.prepare(sent, &around).and_then(|object| kinds.validate(sent, &object).map(|()| object)) {
         Ok(object) => {
@@ -197,7 +197,7 @@ fn deprecated_versions_of_definitions_are_warned_of() {
         let api_version = format!("example.org/{version}");
         let object = json!({"apiVersion": api_version, "kind": "Case", "metadata": {"name": "a"}});
         let resource = kinds.by_kind(&api_version, "Case").unwrap();
-        let sent = Sent { resource, subresource: "", namespace: "default", object: &object, old: None };
+        let sent = Submission { resource, subresource: "", namespace: "default", object: &object, old: None };
         assert_eq!(kinds.decode(sent).unwrap().warnings, wanted, "{version}");
     }
 }

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use palisade_apiserver::objects::{Kinds, Received, Refused, Sent, Surroundings, is_validated};
+use palisade_apiserver::objects::{AdmissionObject, Kinds, Refused, RequestContext, Submission, is_validated};
 use palisade_cel::Minor;
 use serde_json::{Value, json};
 
@@ -53,18 +53,18 @@ fn has_empty(value: &Value) -> bool {
 /// What of a line is answered in another way.
 fn difference(kinds: &Kinds, line: &Value, object: &Value) -> Option<String> {
     let user = json!({"username": "admin", "groups": ["system:masters"]});
-    let around = Surroundings { user: &user, ..Surroundings::default() };
+    let around = RequestContext { user: &user, ..RequestContext::default() };
     let text = |key: &str| object[key].as_str().unwrap();
     let resource = kinds.by_kind(text("apiVersion"), text("kind"))?;
-    let sent = Sent { resource, subresource: "", namespace: "default", object, old: None };
+    let sent = Submission { resource, subresource: "", namespace: "default", object, old: None };
     let wanted_error = line["error"].as_str();
-    let Received { object: decoded, mut warnings } = match kinds.decode(sent) {
+    let AdmissionObject { object: decoded, mut warnings } = match kinds.decode(sent) {
         Ok(_) if wanted_error.is_some() => return Some(format!("decodes; wanted: {}", line["error"])),
         Ok(received) => received,
         Err(Refused::Decode(error)) if wanted_error.is_some_and(|wanted| error.ends_with(wanted)) => return None,
         Err(refused) => return Some(format!("found: {refused}\n    wanted: {}", line["error"])),
     };
-    let sent = Sent { object: &decoded, ..sent };
+    let sent = Submission { object: &decoded, ..sent };
     let mut prepared = match kinds.prepare(sent, &around) {
         Ok(prepared) => prepared,
         Err(refused) => return Some(refused.to_string()),

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fs, io::Read, path::Path};
 
 use flate2::read::GzDecoder;
-use palisade_apiserver::objects::{Kinds, Received, Refused, Sent, Surroundings, is_validated};
+use palisade_apiserver::objects::{AdmissionObject, Kinds, Refused, RequestContext, Submission, is_validated};
 use palisade_cel::Minor;
 use serde_json::Value;
 
@@ -48,8 +48,8 @@ fn compare(kinds: &Kinds, line: &Receipt) -> BTreeMap<&'static str, String> {
     let object = &line["sent"];
     let resource = kinds.by_kind(&text(&object["apiVersion"]), &text(&object["kind"])).unwrap();
     let namespace = object["metadata"]["namespace"].as_str().unwrap_or("default");
-    let sent = Sent { resource, subresource: "", namespace, object, old: None };
-    let Received { object: decoded, warnings } = match kinds.decode(sent) {
+    let sent = Submission { resource, subresource: "", namespace, object, old: None };
+    let AdmissionObject { object: decoded, warnings } = match kinds.decode(sent) {
         Ok(received) if line["error"].is_null() => received,
         Ok(_) => {
             out.insert("error", format!("{} is wanted", line["error"]));
@@ -75,7 +75,7 @@ fn compare(kinds: &Kinds, line: &Receipt) -> BTreeMap<&'static str, String> {
     if wanted != warnings {
         out.insert("warnings", format!("{wanted:?} is wanted, {warnings:?} found"));
     }
-    let sent = Sent { object: &decoded, ..sent };
+    let sent = Submission { object: &decoded, ..sent };
     if line["created"].is_null() {
         if let Some(wanted) = line["invalid"].as_str() {
             let found = kinds.validate(sent, &decoded).unwrap_err();
@@ -95,7 +95,7 @@ fn compare(kinds: &Kinds, line: &Receipt) -> BTreeMap<&'static str, String> {
         }
         return out;
     }
-    match kinds.prepare(sent, &Surroundings { user: &user, ..Surroundings::default() }) {
+    match kinds.prepare(sent, &RequestContext { user: &user, ..RequestContext::default() }) {
         Err(refused) => drop(out.insert("created", refused.to_string())),
         Ok(mut created) => {
             let judged = kinds.validate(sent, &created);

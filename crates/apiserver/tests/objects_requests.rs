@@ -1,6 +1,6 @@
 //! Kinds and requests: what the golden files of objects do not have.
 
-use palisade_apiserver::objects::{Kinds, Refused, Sent, Surroundings, receive};
+use palisade_apiserver::objects::{Kinds, Refused, RequestContext, Submission, receive};
 use palisade_cel::Minor;
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ fn received(
     object: &Value,
     old: Option<&Value>,
     subresource: &str,
-    around: &Surroundings<'_>,
+    around: &RequestContext<'_>,
 ) -> Result<Value, Refused> {
     let text = |key: &str| object[key].as_str().unwrap();
     let resource = match subresource {
@@ -23,7 +23,7 @@ fn received(
         _ => kinds.by_plural("", "v1", "pods").unwrap(),
     };
     let old = old.map(|old| kinds.stored(resource, subresource, "default", old, around)).transpose()?;
-    receive(kinds, Sent { resource, subresource, namespace: "default", object, old: old.as_ref() }, around)
+    receive(kinds, Submission { resource, subresource, namespace: "default", object, old: old.as_ref() }, around)
         .map(|received| received.object)
 }
 
@@ -77,7 +77,7 @@ fn every_minor_has_kinds() {
 #[test]
 fn update_keeps_fields_a_client_cannot_change() {
     let kinds = Kinds::builtin(Minor::V1_36);
-    let around = Surroundings::default();
+    let around = RequestContext::default();
     let old = received(&kinds, &pod(&json!({})), None, "", &around).unwrap();
     assert_eq!(old["metadata"]["generation"], 1);
 
@@ -109,7 +109,7 @@ fn update_keeps_fields_a_client_cannot_change() {
 fn a_subresource_receives_its_own_kind() {
     let kinds = Kinds::builtin(Minor::V1_36);
     let eviction = json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "a"}, "x": 1});
-    let found = received(&kinds, &eviction, None, "eviction", &Surroundings::default()).unwrap();
+    let found = received(&kinds, &eviction, None, "eviction", &RequestContext::default()).unwrap();
     assert_eq!(
         found,
         json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "a", "namespace": "default"}})

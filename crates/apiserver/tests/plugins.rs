@@ -38,10 +38,10 @@ fn pod(spec: &Json) -> Json {
     pod
 }
 
-/// A judge of the standards that knows of the namespaces of a node.
-struct Judge;
+/// Standards that reject only the namespaces of a node.
+struct HostNamespaceStandards;
 
-impl PodSecurity for Judge {
+impl PodSecurity for HostNamespaceStandards {
     fn violations(&self, _: Level, _: u8, pod: &Json) -> Result<Vec<Violation>, String> {
         let set = ["hostNetwork", "hostPID"].into_iter().find(|field| pod["spec"][field] == true);
         let violation = |field| Violation { reason: "host namespaces".to_owned(), detail: format!("{field}=true") };
@@ -50,7 +50,7 @@ impl PodSecurity for Judge {
 }
 
 fn cluster(objects: &[Json]) -> Cluster {
-    let mut cluster = Cluster::new(Minor::V1_36).with_pod_security(Arc::new(Judge));
+    let mut cluster = Cluster::new(Minor::V1_36).with_pod_security(Arc::new(HostNamespaceStandards));
     for object in objects {
         cluster.apply(object.clone()).unwrap();
     }
@@ -144,7 +144,8 @@ fn plugin_runs_only_if_enabled() {
     let namespace = namespace(&json!({"pod-security.kubernetes.io/enforce": "baseline"}));
     let bad = pod(&json!({"hostNetwork": true}));
     let says = |plugins: Plugins| {
-        let mut cluster = Cluster::new(Minor::V1_36).with_plugins(plugins).with_pod_security(Arc::new(Judge));
+        let mut cluster =
+            Cluster::new(Minor::V1_36).with_plugins(plugins).with_pod_security(Arc::new(HostNamespaceStandards));
         cluster.apply(namespace.clone()).unwrap();
         let review = create(&cluster, &bad);
         (review.outcome.is_allowed(), review.object.is_some_and(|pod| pod["spec"]["priority"] == 0))

@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, fs, io::Read, path::Path, process::Command};
 use flate2::read::GzDecoder;
 use palisade_apiserver::{
     create::{FieldError, Refused, create},
-    objects::{self, Kinds, Sent, Surroundings},
+    objects::{self, Kinds, RequestContext, Submission},
 };
 use palisade_cel::{
     Environment, Minor, Mode, ResultType,
@@ -79,15 +79,15 @@ fn custom_resources_with_rules_are_validated_like_the_api_server() {
             let mut kinds = Kinds::builtin(minor);
             kinds.add_crd(&line["crd"]).unwrap();
             let resource = kinds.by_kind("example.org/v1", "Case").unwrap();
-            let sent = Sent { resource, subresource: "", namespace: "default", object: &Json::Null, old: None };
+            let sent = Submission { resource, subresource: "", namespace: "default", object: &Json::Null, old: None };
             for (index, case) in cases.iter().enumerate() {
                 let id = format!("{minor} {}/{index} {} {}", line["id"].as_str().unwrap(), case["sent"], case["old"]);
                 count += 1;
-                let decode = |object: &Json| kinds.decode(Sent { object, ..sent }).unwrap().object;
-                let around = Surroundings::default();
+                let decode = |object: &Json| kinds.decode(Submission { object, ..sent }).unwrap().object;
+                let around = RequestContext::default();
                 let old = case.get("old").map(|old| kinds.stored(resource, "", "default", old, &around).unwrap());
                 let object = decode(&case["sent"]);
-                let sent = Sent { object: &object, old: old.as_ref(), ..sent };
+                let sent = Submission { object: &object, old: old.as_ref(), ..sent };
                 let object = kinds.prepare(sent, &around).unwrap();
                 let found = match kinds.validate(sent, &object) {
                     Ok(()) => Vec::new(),

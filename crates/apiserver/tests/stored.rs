@@ -3,7 +3,7 @@
 
 use palisade_apiserver::{
     admission::{Cluster, Operation, Outcome, Review},
-    objects::{INVENTED_UID, Kinds, Surroundings},
+    objects::{INVENTED_UID, Kinds, RequestContext},
 };
 use palisade_cel::Minor;
 use serde_json::{Value, json};
@@ -87,7 +87,7 @@ fn stored_object_keeps_all_its_metadata() {
     for minor in Minor::ALL {
         let kinds = Kinds::builtin(minor);
         let pods = kinds.by_plural("", "v1", "pods").unwrap();
-        let stored = kinds.stored(pods, "", "x", &dump, &Surroundings::default()).unwrap();
+        let stored = kinds.stored(pods, "", "x", &dump, &RequestContext::default()).unwrap();
         for (key, value) in dump["metadata"].as_object().unwrap() {
             assert_eq!(&stored["metadata"][key], value, "{minor} {key}");
         }
@@ -103,7 +103,7 @@ fn stored_manifest_gets_server_fields_and_keeps_its_status() {
     let pods = kinds.by_plural("", "v1", "pods").unwrap();
     let mut manifest = pod(&json!({"deletionTimestamp": "2002-01-01T00:00:00Z"}));
     manifest["status"] = json!({"phase": "Running"});
-    let stored = kinds.stored(pods, "", "x", &manifest, &Surroundings::default()).unwrap();
+    let stored = kinds.stored(pods, "", "x", &manifest, &RequestContext::default()).unwrap();
     assert_eq!(stored["metadata"]["uid"], INVENTED_UID);
     assert_eq!(stored["metadata"]["generation"], 1);
     assert_eq!(stored["metadata"]["deletionTimestamp"], "2002-01-01T00:00:00Z");

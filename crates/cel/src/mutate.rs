@@ -292,9 +292,9 @@ fn next_number(token: Token<'_>) -> Option<String> {
 
 /// On one line, and not longer than what a line shows.
 fn shorten(text: &str) -> String {
-    const MOST: usize = 60;
+    const MAX_CHARS: usize = 60;
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(MOST) {
+    match line.char_indices().nth(MAX_CHARS) {
         Some((end, _)) => format!("{}...", &line[..end]),
         None => line,
     }

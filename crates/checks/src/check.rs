@@ -72,7 +72,7 @@ pub struct Rule {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// The part of the pod that it evaluates.
-    pub over: Over,
+    pub scope: FindingScope,
     /// CEL of type bool: true if it is violated.
     pub violated: String,
     /// CEL of type string: what was found and what is allowed. May use what `violated` uses.
@@ -84,7 +84,7 @@ pub struct Finding {
 
 /// The part of a pod that a finding evaluates, and the variable for it in its expressions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Over {
+pub enum FindingScope {
     /// The pod: `variables.spec`, `variables.podSecurityContext`.
     Pod,
     /// Each init, normal and ephemeral container: `c`.
@@ -97,15 +97,15 @@ pub enum Over {
 
 impl Rule {
     /// A rule with one finding.
-    pub fn one(over: Over, violated: impl Into<String>, says: impl Into<String>) -> Self {
-        Self { variables: Vec::new(), findings: vec![Finding::new(over, violated, says)] }
+    pub fn one(scope: FindingScope, violated: impl Into<String>, says: impl Into<String>) -> Self {
+        Self { variables: Vec::new(), findings: vec![Finding::new(scope, violated, says)] }
     }
 }
 
 impl Finding {
     /// A finding.
-    pub fn new(over: Over, violated: impl Into<String>, says: impl Into<String>) -> Self {
-        Self { over, violated: violated.into(), says: says.into(), complies: None }
+    pub fn new(scope: FindingScope, violated: impl Into<String>, says: impl Into<String>) -> Self {
+        Self { scope, violated: violated.into(), says: says.into(), complies: None }
     }
 
     /// The same, with a cheap expression for the fast path that is true only if it is not violated.

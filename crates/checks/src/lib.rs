@@ -36,7 +36,7 @@ mod value;
 /// With these the files of the catalogue build their examples.
 pub(crate) use palisade_objects::{json, pod};
 
-pub use check::{Check, Field, Finding, Over, Pss, Rule};
+pub use check::{Check, Field, Finding, FindingScope, Pss, Rule};
 pub use defaults::{Condition, Constant, DefaultValue, FieldDefault, Subject};
 pub use diagnostic::Diagnostic;
 pub use lower::{Lowering, Resolve, TextList, Uses};

@@ -12,7 +12,7 @@ use serde_json::Value as Json;
 
 use crate::{
     cluster::{ClusterArgs, could_not_run, failed},
-    dumped::{self, ListFile, OBJECTS, could_not_write},
+    dump_files::{self, ListFile, OBJECTS, could_not_write},
     live::{self, EXCEPTIONS, Kind, NAMESPACES, PROFILES},
     output,
     progress::Progress,
@@ -86,7 +86,7 @@ async fn write(client: &Client, directory: &Path) -> Result<BTreeMap<&'static st
         .await?;
         into.end()?;
     }
-    dumped::write_server(directory, &version.git_version)?;
+    dump_files::write_server(directory, &version.git_version)?;
     Ok(counts)
 }
 
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_owns_others_is_kept() {
+    fn keeps_owner_objects() {
         let owned = json!({"metadata": {"ownerReferences": [{"kind": "Deployment", "controller": true}]}});
         assert!(is_needed("ReplicaSet", &owned));
         assert!(!is_needed("Pod", &json!({"metadata": owned["metadata"], "status": {"phase": "Failed"}})));

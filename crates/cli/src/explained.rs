@@ -9,9 +9,9 @@ use serde::Serialize;
 use serde_json::Value as Json;
 
 use crate::{
-    judge::{Judge, REJECTED, Violation, page_of, pod_of},
+    evaluator::{ProfileEvaluator, REJECTED, Violation, page_of, pod_of},
     report::{harmless, one_line},
-    smallest::Least,
+    smallest::MinimalFix,
 };
 
 /// The explanation of one object.
@@ -32,10 +32,10 @@ pub struct Explained {
     pub violations: Vec<Violation>,
     /// The smallest change of the object that fixes them, or some of them.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub change: Option<Least>,
+    pub change: Option<MinimalFix>,
 }
 
-impl Judge {
+impl ProfileEvaluator {
     /// Explains an object that is created.
     ///
     /// # Errors

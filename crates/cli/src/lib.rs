@@ -6,22 +6,24 @@
 //!
 //! 1. Shared code of all commands: `capture`, `style`, `report`, `output`, `progress`, `parallel`, `input`, `files`,
 //!    `findings`, `options`, `config`, `diff`, `markdown`, `smallest`, `selector`.
-//! 2. The content of files: `strict`, `namespaces`, `profiles`, `pods`, `offline`, `parameters`, `judge`, `explained`,
-//!    `present`.
-//! 3. The state of a cluster: `cluster`, `revisions`, `live`; files that were written from it: `dumped`, `denial`,
-//!    `events`, `log`; or either: `ground`.
-//! 4. The effects of a change of profiles: `effects`, `impact`, `whatif`; and the smallest change of profiles that
-//!    admits the existing objects: `proposal`.
+//! 2. The content of files: `strict`, `namespaces`, `profiles`, `pods`, `offline`, `parameters`, `evaluator`,
+//!    `explained`, `present`.
+//! 3. The state of a cluster: `cluster`, `revisions`, `live`; files that were written from it: `dump_files`, `denial`,
+//!    `events`, `log`; or either: `evaluation_inputs`.
+//! 4. The effects of a change of profiles: `admission_changes`, `changes_output`, `object_comparison`; and the smallest
+//!    change of profiles that admits the existing objects: `proposal`.
 //! 5. Commands, none of which uses another: `render`, `check`, `eval`, `test`, `new`, `lint`, `migrate`, `history`,
 //!    `compare` (`palisade diff`), `replay`, `dump`, `rollback`, `rollout`, `exception`, `status`, `audit`,
 //!    `readiness` (`palisade report`), `suggest`, `why`.
 //! 6. The command line, its former spellings, its manual, and a test of documents that mention it: `args`, `deprecated`,
-//!    `manual`, `written`, and a test of the options: `vocabulary`.
+//!    `manual`, `documented_commands`, and a test of the options: `vocabulary`.
 #![allow(clippy::disallowed_methods, reason = "this crate reads the files that its user names")]
 
+mod admission_changes;
 mod args;
 mod audit;
 mod capture;
+mod changes_output;
 mod check;
 mod cluster;
 mod compare;
@@ -29,20 +31,20 @@ mod config;
 mod denial;
 mod deprecated;
 mod diff;
+#[cfg(test)]
+mod documented_commands;
 mod dump;
-mod dumped;
-mod effects;
+mod dump_files;
 mod eval;
+mod evaluation_inputs;
+mod evaluator;
 mod events;
 mod exception;
 mod explained;
 mod files;
 mod findings;
-mod ground;
 mod history;
-mod impact;
 mod input;
-mod judge;
 mod lint;
 mod live;
 mod log;
@@ -51,6 +53,7 @@ mod markdown;
 mod migrate;
 mod namespaces;
 mod new;
+mod object_comparison;
 mod offline;
 mod options;
 mod output;
@@ -77,10 +80,7 @@ mod suggest;
 mod test;
 #[cfg(test)]
 mod vocabulary;
-mod whatif;
 mod why;
-#[cfg(test)]
-mod written;
 
 use std::ffi::OsString;
 
@@ -94,7 +94,7 @@ use crate::{
 
 /// The result of a command.
 #[derive(Clone, Debug, Default)]
-pub struct Outcome {
+pub struct CommandOutput {
     /// The exit code.
     pub code: u8,
     /// What it printed to standard output.
@@ -160,9 +160,9 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
 }
 
 /// Runs a command line within this process and captures its output. For tests, which run many.
-pub fn captured(args: impl IntoIterator<Item = OsString>) -> Outcome {
+pub fn captured(args: impl IntoIterator<Item = OsString>) -> CommandOutput {
     capture::keep();
     let code = run(args);
     let (out, err) = capture::kept();
-    Outcome { code, out, err }
+    CommandOutput { code, out, err }
 }

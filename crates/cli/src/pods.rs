@@ -1,6 +1,6 @@
 //! Pods in files.
 
-use palisade_apiserver::objects::{Kinds, Sent};
+use palisade_apiserver::objects::{Kinds, Submission};
 use palisade_cel::Minor;
 use serde_json::Value as Json;
 
@@ -45,6 +45,6 @@ pub fn read(paths: &[String]) -> Result<Vec<Json>, Failure> {
 /// either.
 fn undecodable(kinds: &Kinds, pod: &Json) -> Option<String> {
     let resource = kinds.by_kind("v1", "Pod")?;
-    let sent = Sent { resource, subresource: "", namespace: "default", object: pod, old: None };
+    let sent = Submission { resource, subresource: "", namespace: "default", object: pod, old: None };
     kinds.decode(sent).err().map(|refused| refused.to_string())
 }

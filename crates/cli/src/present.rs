@@ -9,11 +9,11 @@ use palisade_objects::{
 };
 use serde_json::Value as Json;
 
-use crate::judge::{self, Judge};
+use crate::evaluator::{self, ProfileEvaluator};
 
 /// Takes objects of a cluster in batches.
 pub struct Present<'a> {
-    judge: &'a Judge,
+    judge: &'a ProfileEvaluator,
     /// All known namespaces.
     known: &'a BTreeSet<String>,
     /// The owners of the workloads so far.
@@ -38,7 +38,7 @@ pub struct Current {
 
 impl<'a> Present<'a> {
     /// Begins.
-    pub fn new(judge: &'a Judge, known: &'a BTreeSet<String>) -> Self {
+    pub fn new(judge: &'a ProfileEvaluator, known: &'a BTreeSet<String>) -> Self {
         Self { judge, known, owners: Owners::default(), unknown: BTreeSet::new() }
     }
 
@@ -48,10 +48,10 @@ impl<'a> Present<'a> {
         for object in page {
             let text = |pointer: &str| object.pointer(pointer).and_then(Json::as_str).unwrap_or_default();
             let (api_version, kind) = (text("/apiVersion"), text("/kind").to_owned());
-            if !judge::is_judged(api_version, &kind) {
+            if !evaluator::is_judged(api_version, &kind) {
                 continue;
             }
-            let workload = judge::workload(api_version, &kind);
+            let workload = evaluator::workload(api_version, &kind);
             if workload.is_some() {
                 self.owners.learn(&object);
             }

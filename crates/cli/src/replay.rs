@@ -14,16 +14,16 @@ use palisade_objects::{
 use serde_json::{Value as Json, json};
 
 use crate::{
+    admission_changes::{AdmissionChanges, Place},
+    changes_output::{self, About, ChangesArgs},
     cluster::could_not_run,
-    dumped::Dump,
-    effects::{Effects, Place},
+    dump_files::Dump,
+    evaluation_inputs::SourceArgs,
+    evaluator::{ProfileEvaluator, Violation},
     events::{Action, Event, Finding, Findings, User},
-    files,
-    ground::GroundArgs,
-    impact::{self, About, ImpactArgs},
-    judge::{Judge, Violation},
-    live, log,
+    files, live, log,
     namespaces::{self, Tenant},
+    object_comparison::{NOT_KNOWN, NOT_TAKEN},
     options::{self, INPUT},
     output,
     parallel::{parallel, threads},
@@ -31,7 +31,6 @@ use crate::{
     profiles,
     progress::Progress,
     report::{Failure, Problem},
-    whatif::{NOT_KNOWN, NOT_TAKEN},
 };
 
 const EXAMPLES: &str = "\
@@ -83,30 +82,30 @@ pub struct ReplayArgs {
     #[arg(long, value_name = "TIME", value_parser = options::time)]
     pub since: Option<Timestamp>,
     #[command(flatten)]
-    pub ground: GroundArgs,
+    pub source: SourceArgs,
     #[command(flatten)]
-    pub shown: ImpactArgs,
+    pub shown: ChangesArgs,
 }
 
 /// Runs the command.
 pub fn run(args: &ReplayArgs) -> Result<(), Failure> {
     let stdin = args.paths.iter().filter(|path| path.as_os_str() == "-").count()
-        + args.profiles.iter().chain(&args.ground.namespaces).filter(|path| *path == "-").count();
+        + args.profiles.iter().chain(&args.source.namespaces).filter(|path| *path == "-").count();
     if stdin > 1 {
         return Err(could_not_run("only one FILE can be standard input"));
     }
     let accepted = profiles::all(&files::sources(&args.profiles)?).map_err(Failure::fatal)?;
     let accepted = args.params.set(accepted)?;
-    let (tenants, version) = ground(&args.ground)?;
-    let version = args.ground.kube_version.unwrap_or(version);
-    let judge = Judge::new(&accepted, &tenants, version, Timestamp::now())?;
+    let (tenants, version) = inputs(&args.source)?;
+    let version = args.source.kube_version.unwrap_or(version);
+    let judge = ProfileEvaluator::new(&accepted, &tenants, version, Timestamp::now())?;
     let mut replay = Replay {
         judge: &judge,
         profiles: accepted.iter().map(|one| one.checked.profile.clone()).collect(),
         tenants: &tenants,
         owners: Owners::default(),
         batch: Vec::new(),
-        effects: Effects::default(),
+        changes: AdmissionChanges::default(),
     };
     let (mut events, mut span) = (0, Span::default());
     let mut progress = Progress::new();
@@ -125,7 +124,7 @@ pub fn run(args: &ReplayArgs) -> Result<(), Failure> {
     })?;
     replay.flush();
     drop(progress);
-    let effects = replay.effects;
+    let changes = replay.changes;
     let names: Vec<_> = accepted.iter().map(|one| one.checked.profile.as_str()).collect();
     let fields = json!({
         "profiles": names, "kubeVersion": version.to_string(), "events": events, "from": span.from, "to": span.to,
@@ -136,18 +135,18 @@ pub fn run(args: &ReplayArgs) -> Result<(), Failure> {
         json: fields.as_object().cloned().unwrap_or_default(),
         ..About::default()
     };
-    output::print(&impact::text(&args.shown, &about, Some(&effects)))?;
-    if effects.judged == 0 && problems.is_empty() {
+    output::print(&changes_output::text(&args.shown, &about, Some(&changes)))?;
+    if changes.judged == 0 && problems.is_empty() {
         problems.push(Problem::new(
             "no request could be evaluated: the log has no request for pods or workloads with its object",
         ));
     }
-    args.ground.unevaluated.settle(problems)?;
-    if effects.denies() { Err(Failure::Wrong(Vec::new())) } else { Ok(()) }
+    args.source.unevaluated.settle(problems)?;
+    if changes.denies() { Err(Failure::Wrong(Vec::new())) } else { Ok(()) }
 }
 
 /// The namespaces, and the version of the API server.
-fn ground(args: &GroundArgs) -> Result<(Vec<Tenant>, Minor), Failure> {
+fn inputs(args: &SourceArgs) -> Result<(Vec<Tenant>, Minor), Failure> {
     if let Some(directory) = &args.dump {
         let dump = Dump::open(directory)?;
         return Ok((dump.tenants, dump.version));
@@ -192,16 +191,16 @@ impl std::fmt::Display for Span {
 
 /// Requests that are replayed.
 struct Replay<'a> {
-    judge: &'a Judge,
+    judge: &'a ProfileEvaluator,
     profiles: Vec<String>,
     tenants: &'a [Tenant],
     owners: Owners,
-    batch: Vec<Asked>,
-    effects: Effects,
+    batch: Vec<AuditedRequest>,
+    changes: AdmissionChanges,
 }
 
 /// A request that can be evaluated.
-struct Asked {
+struct AuditedRequest {
     object: Json,
     user: admission::User,
     /// The recorded answer of the profiles.
@@ -222,13 +221,13 @@ impl Replay<'_> {
                 }
             }
             Ok(None) => {}
-            Err((why, which)) => self.effects.unknown(&why, || which),
+            Err((why, which)) => self.changes.unknown(&why, || which),
         }
     }
 
     /// The part of a request that can be evaluated; none if profiles do not apply to it. An error is the reason why
     /// there is no verdict, and the request.
-    fn asked(&mut self, event: Event) -> Result<Option<Asked>, (String, String)> {
+    fn asked(&mut self, event: Event) -> Result<Option<AuditedRequest>, (String, String)> {
         let of = &event.object_ref;
         let Some(kind) = kind_of(&of.api_group, &of.api_version, &of.resource) else { return Ok(None) };
         let asks = matches!(event.verb.as_str(), "create" | "update" | "patch");
@@ -287,7 +286,13 @@ impl Replay<'_> {
         let place = self.place(kind.1, &of.namespace, &event);
         let before =
             findings.into_iter().filter(|one| self.profiles.contains(&one.profile)).flat_map(violations).collect();
-        Ok(Some(Asked { object, user: user(event.impersonated_user.unwrap_or(event.user)), before, place, replaces }))
+        Ok(Some(AuditedRequest {
+            object,
+            user: user(event.impersonated_user.unwrap_or(event.user)),
+            before,
+            place,
+            replaces,
+        }))
     }
 
     /// The owner of the object of a request. Objects in a log have no uid: their names are used instead.
@@ -328,13 +333,13 @@ impl Replay<'_> {
         for (asked, verdict) in batch.into_iter().zip(verdicts) {
             let which = |why: &str| format!("{} {}: {why}", asked.place.namespace, asked.place.workload);
             match verdict {
-                Err(why) => self.effects.unknown(NOT_KNOWN, || which(&why)),
-                Ok(None) => self.effects.unknown(UPDATE, || which("it passes only if its spec is unchanged")),
+                Err(why) => self.changes.unknown(NOT_KNOWN, || which(&why)),
+                Ok(None) => self.changes.unknown(UPDATE, || which("it passes only if its spec is unchanged")),
                 Ok(Some(after)) => {
                     if let Some(rejected) = after.iter().find(|one| one.profile.is_empty()) {
-                        self.effects.unknown(NOT_TAKEN, || which(&rejected.message));
+                        self.changes.unknown(NOT_TAKEN, || which(&rejected.message));
                     } else {
-                        self.effects.add(asked.place, &asked.before, &after);
+                        self.changes.add(asked.place, &asked.before, &after);
                     }
                 }
             }

@@ -51,17 +51,17 @@ pub fn both<A, B>(one: Result<A, Failure>, other: Result<B, Failure>) -> Result<
 
 /// A problem in the format of miette.
 #[derive(Debug)]
-struct Shown(Problem);
+struct RenderedProblem(Problem);
 
-impl fmt::Display for Shown {
+impl fmt::Display for RenderedProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
 }
 
-impl std::error::Error for Shown {}
+impl std::error::Error for RenderedProblem {}
 
-impl Diagnostic for Shown {
+impl Diagnostic for RenderedProblem {
     fn severity(&self) -> Option<miette::Severity> {
         Some(match self.0.severity() {
             Severity::Info => miette::Severity::Advice,
@@ -84,7 +84,7 @@ impl Diagnostic for Shown {
     }
 }
 
-impl SourceCode for Shown {
+impl SourceCode for RenderedProblem {
     fn read_span<'a>(
         &'a self,
         span: &SourceSpan,
@@ -139,7 +139,7 @@ pub fn say(text: &str) {
 
 /// A problem with an excerpt.
 pub fn rendered(problem: &Problem, style: Style) -> String {
-    struct Report(Shown, Box<dyn ReportHandler>);
+    struct Report(RenderedProblem, Box<dyn ReportHandler>);
     impl fmt::Display for Report {
         fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             self.1.debug(&self.0, f)
@@ -150,7 +150,7 @@ pub fn rendered(problem: &Problem, style: Style) -> String {
         // Logs and tests get the same bytes everywhere, with one line for each message.
         options = options.unicode(false).wrap_lines(false).width(200);
     }
-    Report(Shown(problem.settled()), Box::new(options.build())).to_string()
+    Report(RenderedProblem(problem.settled()), Box::new(options.build())).to_string()
 }
 
 #[cfg(test)]

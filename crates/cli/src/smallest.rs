@@ -10,12 +10,12 @@ use serde::Serialize;
 use serde_json::{Value as Json, json};
 
 /// Evaluates pods, and knows the values that its checks require.
-pub trait Refuses {
+pub trait PodValidator {
     /// The checks that a pod violates.
     ///
     /// # Errors
     /// It cannot be evaluated, or no change of the pod would help.
-    fn refuses(&self, pod: &Json) -> Result<BTreeSet<String>, String>;
+    fn violated_checks(&self, pod: &Json) -> Result<BTreeSet<String>, String>;
 
     /// Sets the values in the pod that a check requires.
     fn comply(&self, check: &Check, pod: &mut Json);
@@ -23,7 +23,7 @@ pub trait Refuses {
 
 /// A change of a pod.
 #[derive(Clone, Debug, Serialize)]
-pub struct Least {
+pub struct MinimalFix {
     /// JSON patch (RFC 6902) of the original pod.
     pub patch: Json,
     /// The same as text, with `+`, `-` and `~`.
@@ -34,7 +34,7 @@ pub struct Least {
     pub left: BTreeSet<String>,
 }
 
-impl Least {
+impl MinimalFix {
     /// The lines, with places in the workload whose template is changed; without a kind, in the pod.
     pub fn lines_at(&self, kind: Option<&Workload>) -> Vec<String> {
         let template = kind.map(|kind| kind.template.trim_start_matches('/').replace('/', "."));
@@ -62,21 +62,21 @@ const UNKNOWN: [&str; 7] = [
 type Leaf = (Vec<String>, Json);
 
 /// Finds the smallest change. It evaluates the pod again after each attempt.
-pub fn least(pod: &Json, explainer: &impl Refuses) -> Result<Least, String> {
+pub fn minimal_fix(pod: &Json, validator: &impl PodValidator) -> Result<MinimalFix, String> {
     let before = leaves(pod);
     let mut changed = pod.clone();
     // For each violated check: remove all of its fields, then set the required ones. That may reveal further
     // violations.
     for _ in 0..catalogue::ALL.len() {
-        let refused = explainer.refuses(&changed)?;
-        let known = |check: &&&Check| refused.contains(check.id) && !UNKNOWN.contains(&check.id);
+        let violated = validator.violated_checks(&changed)?;
+        let known = |check: &&&Check| violated.contains(check.id) && !UNKNOWN.contains(&check.id);
         let mut next = changed.clone();
         for check in catalogue::ALL.iter().filter(known) {
             let mut attempt = next.clone();
             clear(check, &mut attempt);
-            explainer.comply(check, &mut attempt);
+            validator.comply(check, &mut attempt);
             // The rest of a list may be something that policies cannot evaluate: a sysctl without a name.
-            if explainer.refuses(&attempt).is_ok() {
+            if validator.violated_checks(&attempt).is_ok() {
                 next = attempt;
             }
         }
@@ -85,13 +85,14 @@ pub fn least(pod: &Json, explainer: &impl Refuses) -> Result<Least, String> {
         }
         changed = next;
     }
-    let left = explainer.refuses(&changed)?;
+    let left = validator.violated_checks(&changed)?;
     let after = leaves(&changed);
     let mut steps: Vec<Leaf> = after.iter().filter(|leaf| !before.contains(leaf)).cloned().collect();
     let gone = before.iter().filter(|(path, _)| !after.iter().any(|(other, _)| other == path));
     steps.extend(gone.map(|(path, _)| (path.clone(), Json::Null)));
-    let will_do =
-        |steps: &[Leaf]| -> bool { explainer.refuses(&with(pod, steps)).is_ok_and(|refused| refused.is_subset(&left)) };
+    let will_do = |steps: &[Leaf]| -> bool {
+        validator.violated_checks(&with(pod, steps)).is_ok_and(|violated| violated.is_subset(&left))
+    };
     // Undo each step that is not needed for admission.
     let mut index = 0;
     while index < steps.len() {
@@ -120,7 +121,7 @@ pub fn least(pod: &Json, explainer: &impl Refuses) -> Result<Least, String> {
     }
     let patch = json_patch::diff(pod, &with(pod, &steps));
     let lines = steps.iter().map(|step| line(pod, step)).collect();
-    Ok(Least { patch: json!(patch), lines, left })
+    Ok(MinimalFix { patch: json!(patch), lines, left })
 }
 
 /// Removes the fields that a check looks at.

@@ -30,7 +30,7 @@ Exit codes: 0 shown, 2 could not run. Profiles that are not ready do not affect 
 json.";
 
 /// The interval of `--watch`.
-const AGAIN: Duration = Duration::from_secs(2);
+const WATCH_INTERVAL: Duration = Duration::from_secs(2);
 /// Clears a terminal and moves to its top (ECMA-48: CUP, ED).
 const CLEAR: &str = "\u{1b}[H\u{1b}[2J";
 
@@ -66,7 +66,7 @@ pub fn run(args: &StatusArgs) -> Result<(), Failure> {
             if !args.watch {
                 return Ok(());
             }
-            tokio::time::sleep(AGAIN).await;
+            tokio::time::sleep(WATCH_INTERVAL).await;
         }
     })
 }

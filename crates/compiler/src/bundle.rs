@@ -13,10 +13,10 @@ use palisade_checks::{
 };
 
 use crate::{
-    Custom, Lowered, Mutation, Options, Writing,
+    Custom, ExpressionStyle, Lowered, Mutation, Options,
     bindings::{Bindings, Bound},
     exceptions::{excepted_checks, how_to_ask},
-    expressions::{self, HOW_TO_ASK, Judging},
+    expressions::{self, HOW_TO_ASK, PolicyInputs},
     fast, guard,
     matching::{all_rules, matching, namespace_selector},
     metadata::{metadata, param_kind, profile_name},
@@ -30,23 +30,23 @@ use crate::{
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bundle {
     /// The policy and bindings that evaluate pods.
-    pub pods: Pair,
+    pub pods: PolicyWithBindings,
     /// The policy and bindings that evaluate pod templates; `None` if the profile does not.
-    pub workloads: Option<Pair>,
+    pub workloads: Option<PolicyWithBindings>,
     /// The same two for the checks with a separate stage, where that makes a difference.
-    pub checks_of_pods: Option<Box<Pair>>,
+    pub checks_of_pods: Option<Box<PolicyWithBindings>>,
     /// See [`Self::checks_of_pods`].
-    pub checks_of_workloads: Option<Box<Pair>>,
+    pub checks_of_workloads: Option<Box<PolicyWithBindings>>,
     /// The policy and binding that guard the labels and annotations that the profile reads from namespaces; `None` if
     /// `guardSources` is false, or the profile reads none that a user could change.
-    pub guard: Option<Box<Pair>>,
+    pub guard: Option<Box<PolicyWithBindings>>,
     /// The policy that makes the API server mutate pods; `None` if nothing is defaulted, or the webhook does it.
     pub mutation: Option<MutatingPair>,
 }
 
 /// A policy and the bindings that activate it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Pair {
+pub struct PolicyWithBindings {
     /// The policy.
     pub policy: ValidatingAdmissionPolicy,
     /// Its binding, of the same name.
@@ -59,7 +59,7 @@ pub struct Pair {
     pub staged: Vec<ValidatingAdmissionPolicyBinding>,
 }
 
-impl Pair {
+impl PolicyWithBindings {
     /// Whether it has a fast path for requests that certainly violate nothing.
     pub fn has_fast_path(&self) -> bool {
         self.policy.spec.as_ref().is_some_and(|spec| spec.match_conditions.is_some())
@@ -85,7 +85,7 @@ impl Bundle {
 
     /// The pair that evaluates a shape; `None` if none does. Checks with a separate stage that is not Deny are in
     /// another pair ([`Self::judging`]).
-    pub fn pair(&self, shape: Shape) -> Option<&Pair> {
+    pub fn pair(&self, shape: Shape) -> Option<&PolicyWithBindings> {
         match shape {
             Shape::Pods => Some(&self.pods),
             Shape::Workloads => self.workloads.as_ref(),
@@ -93,12 +93,12 @@ impl Bundle {
     }
 
     /// All pairs that evaluate a shape.
-    pub fn judging(&self, shape: Shape) -> impl Iterator<Item = (Part, &Pair)> {
+    pub fn judging(&self, shape: Shape) -> impl Iterator<Item = (Part, &PolicyWithBindings)> {
         Part::judging(shape).into_iter().filter_map(|part| Some((part, self.part(part)?)))
     }
 
     /// The pair that is a part of the profile; `None` if there is none.
-    pub fn part(&self, part: Part) -> Option<&Pair> {
+    pub fn part(&self, part: Part) -> Option<&PolicyWithBindings> {
         match part {
             Part::Judge(shape) => self.pair(shape),
             Part::Checks(Shape::Pods) => self.checks_of_pods.as_deref(),
@@ -115,7 +115,7 @@ impl Bundle {
     }
 
     /// All pairs.
-    pub fn pairs(&self) -> impl Iterator<Item = (Part, &Pair)> {
+    pub fn pairs(&self) -> impl Iterator<Item = (Part, &PolicyWithBindings)> {
         Part::ALL.into_iter().filter_map(|part| Some((part, self.part(part)?)))
     }
 }
@@ -129,7 +129,7 @@ pub(crate) fn bundle(
     parameterized: bool,
     options: Options,
 ) -> Bundle {
-    let changed = mutation.and_then(|mutation| as_mutated(rules, customs, mutation, options.writing).ok());
+    let changed = mutation.and_then(|mutation| as_mutated(rules, customs, mutation, options.style).ok());
     let source = Source { profile, rules, customs, changed, mutation, parameterized, options };
     let enforcement = &profile.spec.enforcement;
     let workloads = enforcement.workloads.stage();
@@ -142,11 +142,11 @@ pub(crate) fn bundle(
         workloads: workloads.map(|stage| source.judge(Shape::Workloads, stage, of_workloads.map(|(_, own)| own))),
         checks_of_pods: of_pods.map(checks),
         checks_of_workloads: of_workloads.map(checks),
-        guard: guard::objects(profile, options.writing)
-            .map(|(policy, binding)| Box::new(Pair { policy, binding, updates: None, staged: vec![] })),
+        guard: guard::objects(profile, options.style)
+            .map(|(policy, binding)| Box::new(PolicyWithBindings { policy, binding, updates: None, staged: vec![] })),
         mutation: mutation
             .filter(|mutation| mutation.engine != Engine::Webhook)
-            .map(|mutation| native::pair(profile, mutation, options.writing)),
+            .map(|mutation| native::pair(profile, mutation, options.style)),
     }
 }
 
@@ -164,18 +164,18 @@ struct Source<'a> {
 
 impl Source<'_> {
     /// The pair that evaluates a shape by all checks that have no pair of their own.
-    fn judge(&self, shape: Shape, stage: Stage, own: Option<OwnStage<'_>>) -> Pair {
+    fn judge(&self, shape: Shape, stage: Stage, own: Option<OwnStage<'_>>) -> PolicyWithBindings {
         self.pair(shape.into(), shape, stage, |check| own.is_none_or(|own| own.shape_judges(check)))
     }
 
     /// The pair that evaluates a shape by the checks with a separate stage.
-    fn checks(&self, shape: Shape, own: OwnStage<'_>) -> Pair {
+    fn checks(&self, shape: Shape, own: OwnStage<'_>) -> PolicyWithBindings {
         self.pair(Part::Checks(shape), shape, own.stage, |check| own.has(check))
     }
 
-    fn pair(&self, part: Part, shape: Shape, stage: Stage, makes: impl Fn(&str) -> bool) -> Pair {
+    fn pair(&self, part: Part, shape: Shape, stage: Stage, makes: impl Fn(&str) -> bool) -> PolicyWithBindings {
         let Self { profile, rules, customs, changed, mutation, parameterized, options } = self;
-        let Options { writing, fast_path } = *options;
+        let Options { style, fast_path } = *options;
         let made = |rules: &[Lowered]| rules.iter().filter(|one| makes(one.check.id)).cloned().collect::<Vec<_>>();
         let own = |customs: &[Custom]| customs.iter().filter(|one| makes(&one.check.id)).cloned().collect::<Vec<_>>();
         let as_written = own(customs);
@@ -197,7 +197,7 @@ impl Source<'_> {
         let parameterized = *parameterized && (!is_by_itself || reads_parameters);
         let updates = PodUpdates::new(profile, &rules, &as_written, parameterized);
         let mutates = mutation.filter(|_| !is_by_itself || !mutated.is_empty());
-        let judging = Judging {
+        let inputs = PolicyInputs {
             rules: &as_judged,
             declared,
             customs: &customs,
@@ -205,13 +205,13 @@ impl Source<'_> {
             updates,
             bounds: &bounds(&rules, &as_written, mutates),
             mutated: &mutated,
-            writing,
+            style,
         };
         let Bound { binding, updates, staged } = Bindings { profile, part, shape, updates }.all(stage);
-        Pair {
+        PolicyWithBindings {
             policy: ValidatingAdmissionPolicy {
                 metadata: metadata(profile, names::policy(profile_name(profile), part)),
-                spec: Some(policy_spec(profile, part, shape, fast_path, &judging)),
+                spec: Some(policy_spec(profile, part, shape, fast_path, &inputs)),
                 status: None,
             },
             binding,
@@ -251,11 +251,11 @@ fn as_mutated(
     rules: &[Lowered],
     customs: &[Custom],
     mutation: &Mutation,
-    writing: Writing,
+    style: ExpressionStyle,
 ) -> Result<AsMutated, Unreadable> {
     let mutated = Mutated::new(mutation)?;
     let rules = rules.iter().map(|rule| mutated.lowered(rule)).collect::<Result<_, _>>()?;
-    let customs = customs.iter().map(|custom| mutated.custom(custom, writing)).collect::<Result<_, _>>()?;
+    let customs = customs.iter().map(|custom| mutated.custom(custom, style)).collect::<Result<_, _>>()?;
     Ok((rules, customs, mutated.variables))
 }
 
@@ -288,11 +288,11 @@ fn policy_spec(
     part: Part,
     shape: Shape,
     fast_path: bool,
-    judging: &Judging<'_>,
+    inputs: &PolicyInputs<'_>,
 ) -> ValidatingAdmissionPolicySpec {
-    let parameterized = judging.updates != PodUpdates::AsCreation;
-    let variables = expressions::variables(profile, part, shape, judging);
-    let condition = if fast_path { fast::match_condition(shape, judging, &variables) } else { None };
+    let parameterized = inputs.updates != PodUpdates::AsCreation;
+    let variables = expressions::variables(profile, part, shape, inputs);
+    let condition = if fast_path { fast::match_condition(shape, inputs, &variables) } else { None };
     let end = how_to_ask(profile, "").map(|(_, sentence)| sentence.len() + ". ".len());
     ValidatingAdmissionPolicySpec {
         failure_policy: Some("Fail".to_owned()),
@@ -303,7 +303,7 @@ fn policy_spec(
         validations: Some(vec![Validation {
             expression: "variables.violations.size() == 0".to_owned(),
             message: Some(format!("violates ToolSecurityProfile {}", profile_name(profile))),
-            message_expression: Some(judging.writing.expression("", message(end))),
+            message_expression: Some(inputs.style.expression("", message(end))),
             reason: Some("Forbidden".to_owned()),
         }]),
         audit_annotations: None,

@@ -10,8 +10,8 @@ use palisade_cel::format::Verbatim;
 use palisade_checks::{DefaultValue, FieldDefault, Subject, cel};
 
 use crate::{
-    Writing,
-    exceptions::{Lift, unless_lifted},
+    ExpressionStyle,
+    exceptions::{ExemptionScope, unless_lifted},
 };
 
 /// A custom check in a profile and in its policies.
@@ -21,7 +21,7 @@ pub struct Custom {
     pub check: CustomCheck,
     /// Its place in the profile: `spec.customChecks[2]`.
     pub path: String,
-    lift: Lift,
+    lift: ExemptionScope,
     /// CEL of type list(string): the violations.
     violations: String,
     /// The lines of `violations` on which the expression and the message's expression begin; 0 for none.
@@ -61,13 +61,13 @@ impl Custom {
     }
 
     /// The same check with other expressions.
-    pub(crate) fn with_expressions(&self, expression: String, message: Option<String>, writing: Writing) -> Self {
+    pub(crate) fn with_expressions(&self, expression: String, message: Option<String>, style: ExpressionStyle) -> Self {
         let check = CustomCheck { expression, message_expression: message, ..self.check.clone() };
-        if check == self.check { self.clone() } else { Self::new(&check, self.path.clone(), self.lift, writing) }
+        if check == self.check { self.clone() } else { Self::new(&check, self.path.clone(), self.lift, style) }
     }
 
     /// `lift` says whether exceptions lift the check in some namespace.
-    fn new(check: &CustomCheck, path: String, lift: Lift, writing: Writing) -> Self {
+    fn new(check: &CustomCheck, path: String, lift: ExemptionScope, style: ExpressionStyle) -> Self {
         let CustomCheck { id, target, expression, message, message_expression, .. } = check;
         let [complies, says] = NAMES;
         let message = match message_expression {
@@ -75,8 +75,11 @@ impl Custom {
             None => cel::quote(message.as_deref().unwrap_or_default()),
         };
         let of_each = |list: &str, item: &str| {
-            let unless =
-                if (lift, item) == (Lift::Containers, "container") { unless_lifted(id, item) } else { String::new() };
+            let unless = if (lift, item) == (ExemptionScope::Containers, "container") {
+                unless_lifted(id, item)
+            } else {
+                String::new()
+            };
             format!(
                 "variables.{list}.map({item}, !{complies}{unless}, '[{id}] {item} \"' + {item}.name + '\": ' + {message})"
             )
@@ -89,14 +92,14 @@ impl Custom {
         // The controller's probe pods comply with the checks of the catalogue; nobody knows a pod that complies with
         // custom checks.
         let mut lowered = format!("request.namespace == '{}' ? [] : ({found})", names::PROBE_NAMESPACE);
-        if lift != Lift::Never {
+        if lift != ExemptionScope::Never {
             lowered = format!("'{id}' in variables.excepted ? [] : ({lowered})");
         }
         let texts = [Some(expression.as_str()), message_expression.as_deref()];
         let verbatim: Vec<_> =
             NAMES.into_iter().zip(texts).filter_map(|(name, text)| Some(Verbatim { name, text: text? })).collect();
         let about = format!("check {id}: {path} of the profile; docs/custom-checks.md");
-        let printed = writing.around(&about, &lowered, &verbatim);
+        let printed = style.around(&about, &lowered, &verbatim);
         let line = |index: usize| printed.lines.get(index).copied().unwrap_or_default();
         Self { check: check.clone(), path, lift, lines: [line(0), line(1)], violations: printed.text }
     }
@@ -128,7 +131,7 @@ impl Custom {
 }
 
 /// The custom checks of a profile, and the errors in them outside their expressions.
-pub(crate) fn customs(spec: &ToolSecurityProfileSpec, writing: Writing) -> (Vec<Custom>, Vec<Diagnostic>) {
+pub(crate) fn customs(spec: &ToolSecurityProfileSpec, style: ExpressionStyle) -> (Vec<Custom>, Vec<Diagnostic>) {
     let mut diagnostics = Vec::new();
     let mut customs: Vec<Custom> = Vec::new();
     for (index, check) in spec.custom_checks.iter().enumerate() {
@@ -161,7 +164,7 @@ pub(crate) fn customs(spec: &ToolSecurityProfileSpec, writing: Writing) -> (Vec<
         if let Some((field, message, help)) = check.default.as_ref().and_then(|one| of_default(check.target, one)) {
             say(&format!(".default{field}"), message, help);
         }
-        customs.push(Custom::new(check, path, Lift::of(spec, &check.id), writing));
+        customs.push(Custom::new(check, path, ExemptionScope::of(spec, &check.id), style));
     }
     (customs, diagnostics)
 }
@@ -222,7 +225,7 @@ const EARLY: [&str; 5] =
 mod tests {
     use super::*;
 
-    fn custom(target: CustomTarget, lift: Lift, writing: Writing) -> Custom {
+    fn custom(target: CustomTarget, lift: ExemptionScope, style: ExpressionStyle) -> Custom {
         let check = CustomCheck {
             id: "own".to_owned(),
             target,
@@ -231,16 +234,17 @@ mod tests {
             message_expression: Some("'a'\n+ 'b'".to_owned()),
             default: None,
         };
-        Custom::new(&check, "spec.customChecks[0]".to_owned(), lift, writing)
+        Custom::new(&check, "spec.customChecks[0]".to_owned(), lift, style)
     }
 
     #[test]
     fn position_in_the_policy_maps_to_the_profile_field() {
         let targets = [CustomTarget::Pod, CustomTarget::Containers, CustomTarget::Volumes];
-        let writings = [Writing::Readable, Writing::AsLowered];
-        let all = targets.into_iter().flat_map(|target| writings.map(|writing| (target, writing)));
-        for (custom, writing) in all.flat_map(|(target, writing)| {
-            [Lift::Never, Lift::Whole, Lift::Containers].map(|lift| (custom(target, lift, writing), writing))
+        let styles = [ExpressionStyle::Readable, ExpressionStyle::AsLowered];
+        let all = targets.into_iter().flat_map(|target| styles.map(|style| (target, style)));
+        for (custom, style) in all.flat_map(|(target, style)| {
+            [ExemptionScope::Never, ExemptionScope::Whole, ExemptionScope::Containers]
+                .map(|lift| (custom(target, lift, style), style))
         }) {
             let violations = custom.violations();
             let cases = [
@@ -263,7 +267,7 @@ mod tests {
             assert_eq!(custom.relocate(""), "spec.customChecks[0].expression");
             assert_eq!(custom.relocate(":1:4"), "spec.customChecks[0].expression");
             let comment = "// check own: spec.customChecks[0] of the profile; docs/custom-checks.md\n";
-            assert_eq!(violations.starts_with(comment), writing == Writing::Readable, "{violations}");
+            assert_eq!(violations.starts_with(comment), style == ExpressionStyle::Readable, "{violations}");
         }
     }
 }

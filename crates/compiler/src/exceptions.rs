@@ -245,7 +245,7 @@ fn of_containers(request: &Request) -> impl Iterator<Item = ContainerException> 
 
 /// How exceptions can lift a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Lift {
+pub(crate) enum ExemptionScope {
     /// Not at all.
     Never,
     /// For all containers of an object.
@@ -254,7 +254,7 @@ pub(crate) enum Lift {
     Containers,
 }
 
-impl Lift {
+impl ExemptionScope {
     pub fn of(spec: &ToolSecurityProfileSpec, id: &str) -> Self {
         if requestable(spec).any(|one| one == id) {
             Self::Containers

@@ -8,14 +8,14 @@ use palisade_api::{
     names::{self, Part, Shape},
 };
 use palisade_checks::{
-    Finding, Over,
+    Finding, FindingScope,
     bounds::{self, Bound, Names},
     cel,
 };
 
 use crate::{
-    Custom, Lowered, Writing,
-    exceptions::{Lift, excepted_checks, how_to_ask, unless_lifted},
+    Custom, ExpressionStyle, Lowered,
+    exceptions::{ExemptionScope, excepted_checks, how_to_ask, unless_lifted},
     updates::{PodUpdates, Unchanged, template},
     workloads,
 };
@@ -33,7 +33,7 @@ pub fn violation(element: &str) -> Option<(&str, &str)> {
 pub(crate) const HOW_TO_ASK: &str = "howToAsk";
 
 /// The sources of a policy's expressions.
-pub(crate) struct Judging<'a> {
+pub(crate) struct PolicyInputs<'a> {
     pub rules: &'a [Lowered],
     /// The rules of all checks of the profile. A custom check may read the variables of checks that another policy
     /// makes.
@@ -45,7 +45,7 @@ pub(crate) struct Judging<'a> {
     pub bounds: &'a [&'static Bound],
     /// Variables about the mutation of the pod that a template becomes: name, meaning, CEL.
     pub mutated: &'a [(String, String, String)],
-    pub writing: Writing,
+    pub style: ExpressionStyle,
 }
 
 /// The variables of a policy, in the order in which they depend on each other.
@@ -53,9 +53,9 @@ pub(crate) fn variables(
     profile: &ToolSecurityProfile,
     part: Part,
     shape: Shape,
-    judging: &Judging<'_>,
+    inputs: &PolicyInputs<'_>,
 ) -> Vec<Variable> {
-    let &Judging { rules, declared, customs, as_written, updates, bounds, mutated, writing } = judging;
+    let &PolicyInputs { rules, declared, customs, as_written, updates, bounds, mutated, style } = inputs;
     let name = profile.metadata.name.as_deref().unwrap_or_default();
     // No exception is for a check of a policy without parameters.
     let excepted = if updates == PodUpdates::AsCreation { BTreeSet::default() } else { excepted_checks(&profile.spec) };
@@ -69,7 +69,7 @@ pub(crate) fn variables(
     };
     let own: Vec<_> = customs.iter().map(|custom| (custom.variable(), custom)).collect();
     let unchanged = Unchanged::new(profile, rules, as_written, shape);
-    let mut all = subject(shape, writing);
+    let mut all = subject(shape, style);
     all.extend(unchanged.variables());
     all.push(
         "exempt",
@@ -118,8 +118,11 @@ pub(crate) fn variables(
         for (name, lowered) in &rule.variables {
             all.push(name, &format!("part of check {id}: docs/checks/{id}.md"), lowered.clone());
         }
-        let findings: Vec<_> =
-            rule.findings.iter().map(|finding| violations(id, finding, Lift::of(&profile.spec, id))).collect();
+        let findings: Vec<_> = rule
+            .findings
+            .iter()
+            .map(|finding| violations(id, finding, ExemptionScope::of(&profile.spec, id)))
+            .collect();
         let findings = unless_excepted(id, findings.join(" + "));
         let findings = unless_updated(*reads_parameters || excepted.contains(id), findings);
         all.push(id, &format!("check {id}: docs/checks/{id}.md"), findings);
@@ -172,13 +175,13 @@ fn without_unread(mut variables: Vec<Variable>) -> Vec<Variable> {
 }
 
 struct Variables {
-    writing: Writing,
+    style: ExpressionStyle,
     variables: Vec<Variable>,
 }
 
 impl Variables {
     fn push(&mut self, name: &str, about: &str, lowered: String) {
-        let expression = self.writing.expression(about, lowered);
+        let expression = self.style.expression(about, lowered);
         self.variables.push(Variable { name: name.to_owned(), expression });
     }
 
@@ -199,8 +202,8 @@ const NAMES: Names<'_> = Names {
 };
 
 /// The pod to evaluate, under the names that the checks use. The names say enough.
-fn subject(shape: Shape, writing: Writing) -> Variables {
-    let mut all = Variables { writing, variables: Vec::new() };
+fn subject(shape: Shape, style: ExpressionStyle) -> Variables {
+    let mut all = Variables { style, variables: Vec::new() };
     let annotations = match shape {
         Shape::Pods => {
             all.push("spec", "", "object.spec".to_owned());
@@ -287,24 +290,24 @@ const EXCEPTED_HERE: &str = "variables.exceptions.exists(ends, check in ends && 
                              timestamp(object.metadata.creationTimestamp) < timestamp(ends[check]))";
 
 /// CEL of type list(string): the violations of a finding.
-fn violations(id: &str, finding: &Finding, lift: Lift) -> String {
-    let Finding { over, violated, says, complies: _ } = finding;
+fn violations(id: &str, finding: &Finding, lift: ExemptionScope) -> String {
+    let Finding { scope, violated, says, complies: _ } = finding;
     // Most texts begin with a literal. The prefix becomes part of it.
     let after = |prefix: &str| match says.strip_prefix('\'') {
         Some(rest) => format!("{prefix}{rest}"),
         None => format!("{prefix}' + {says}"),
     };
-    match over {
-        Over::Pod => format!("({violated} ? [{}] : [])", after(&format!("'[{id}] pod: "))),
-        Over::Containers => {
+    match scope {
+        FindingScope::Pod => format!("({violated} ? [{}] : [])", after(&format!("'[{id}] pod: "))),
+        FindingScope::Containers => {
             let violated = match lift {
-                Lift::Containers => format!("({violated}){}", unless_lifted(id, "c")),
-                Lift::Whole | Lift::Never => violated.clone(),
+                ExemptionScope::Containers => format!("({violated}){}", unless_lifted(id, "c")),
+                ExemptionScope::Whole | ExemptionScope::Never => violated.clone(),
             };
             format!("variables.containers.map(c, {violated}, '[{id}] container \"' + c.name + {})", after("'\": "))
         }
-        Over::Volumes => of_volumes("volumes", id, violated, &after("'\": ")),
-        Over::List(list) => of_volumes(list, id, violated, &after("'\": ")),
+        FindingScope::Volumes => of_volumes("volumes", id, violated, &after("'\": ")),
+        FindingScope::List(list) => of_volumes(list, id, violated, &after("'\": ")),
     }
 }
 

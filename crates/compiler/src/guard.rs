@@ -21,7 +21,7 @@ use palisade_api::{
 use palisade_checks::cel::{list, quote};
 
 use crate::{
-    Writing,
+    ExpressionStyle,
     matching::{NAME_LABEL, matching, other_than, rule},
     metadata::{metadata, profile_name},
 };
@@ -30,7 +30,7 @@ use crate::{
 /// user could change.
 pub(crate) fn objects(
     profile: &ToolSecurityProfile,
-    writing: Writing,
+    style: ExpressionStyle,
 ) -> Option<(ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding)> {
     let kinds = guarded(&profile.spec);
     if !profile.spec.guard_sources || kinds.is_empty() {
@@ -39,7 +39,7 @@ pub(crate) fn objects(
     let name = names::policy(profile_name(profile), Part::Guard);
     let policy = ValidatingAdmissionPolicy {
         metadata: metadata(profile, name.clone()),
-        spec: Some(spec(profile, &kinds, writing)),
+        spec: Some(spec(profile, &kinds, style)),
         status: None,
     };
     let binding = ValidatingAdmissionPolicyBinding {
@@ -84,9 +84,9 @@ fn guarded(spec: &ToolSecurityProfileSpec) -> Vec<Read<'_>> {
 }
 
 /// With each default of the API server written out, as in the policies that evaluate.
-fn spec(profile: &ToolSecurityProfile, kinds: &[Read<'_>], writing: Writing) -> ValidatingAdmissionPolicySpec {
+fn spec(profile: &ToolSecurityProfile, kinds: &[Read<'_>], style: ExpressionStyle) -> ValidatingAdmissionPolicySpec {
     let name = profile_name(profile);
-    let written = |lowered| writing.expression("", lowered);
+    let written = |lowered| style.expression("", lowered);
     let changed = kinds.iter().map(|one| {
         let Read { kind, field, keys } = one;
         format!(

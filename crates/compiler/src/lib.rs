@@ -11,7 +11,7 @@
 //!
 //! Each module uses only modules before it:
 //!
-//! 1. Expressions in general: `tree`, `fold`, `writing`.
+//! 1. Expressions in general: `tree`, `fold`, `style`.
 //! 2. The parts of a profile: `exceptions`, `custom`, `exemptions`, `resolve`, `rollout`, `own_stage`.
 //! 3. The requests that policies match, and the fields that they read: `metadata`, `matching`, `reads`, `workloads`,
 //!    `updates`.
@@ -38,10 +38,10 @@ mod reads;
 mod registration;
 mod resolve;
 mod rollout;
+mod style;
 mod tree;
 mod updates;
 mod workloads;
-mod writing;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -55,10 +55,10 @@ use palisade_api::{
     names::{self, Part},
     settings::{self, Implied},
 };
-use palisade_checks::{Check, Lowering, Over, Rule, Uses};
+use palisade_checks::{Check, FindingScope, Lowering, Rule, Uses};
 use palisade_objects::selector::Labels;
 
-pub use bundle::{Bundle, Pair};
+pub use bundle::{Bundle, PolicyWithBindings};
 pub use custom::Custom;
 pub use exceptions::{Exceptions, Request};
 pub use exemptions::exempt_tenants;
@@ -70,7 +70,7 @@ pub use mutation::{ChangedBy, Mutation, redirect_each_other};
 pub use native::{MutatingPair, match_conditions};
 pub use probes::{Probe, Probes, Question};
 pub use resolve::{Namespace, Resolver};
-pub use writing::Writing;
+pub use style::ExpressionStyle;
 
 /// A compiled profile. It has not been checked.
 #[derive(Clone, Debug)]
@@ -185,8 +185,8 @@ pub fn compile(profile: &ToolSecurityProfile) -> Result<Compiled, Vec<Diagnostic
 /// How a profile is compiled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// How expressions are written. Only [`Writing::Readable`] is ever applied.
-    pub writing: Writing,
+    /// How expressions are written. Only [`ExpressionStyle::Readable`] is ever applied.
+    pub style: ExpressionStyle,
     /// Whether match conditions exclude requests that cannot violate anything, and pods that need no mutation. Verdicts
     /// are the same without them, but each request costs more. A profile turns them off by its own
     /// [`FAST_PATH_ANNOTATION`](names::FAST_PATH_ANNOTATION), too.
@@ -195,7 +195,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { writing: Writing::default(), fast_path: true }
+        Self { style: ExpressionStyle::default(), fast_path: true }
     }
 }
 
@@ -204,13 +204,13 @@ impl Default for Options {
 /// # Errors
 /// All errors in the profile, each with its place.
 pub fn compile_with(profile: &ToolSecurityProfile, options: Options) -> Result<Compiled, Vec<Diagnostic>> {
-    let writing = options.writing;
+    let style = options.style;
     let name = profile.metadata.name.clone().unwrap_or_default();
     let spec = &profile.spec;
     let (mut resolver, mut diagnostics) = Resolver::new(spec);
     let (mut exceptions, found) = Exceptions::new(&name, spec);
     diagnostics.extend(found);
-    let (customs, found) = custom::customs(spec, writing);
+    let (customs, found) = custom::customs(spec, style);
     diagnostics.extend(found);
     let parameters = resolver.types();
     let settings = spec.effective_settings();
@@ -239,11 +239,12 @@ pub fn compile_with(profile: &ToolSecurityProfile, options: Options) -> Result<C
         return Err(diagnostics);
     }
     let checks: Vec<_> = lowered.iter().map(|one| one.check.id).collect();
-    let of_containers = lowered.iter().filter(|one| one.rule.findings.iter().any(|it| it.over == Over::Containers));
+    let of_containers =
+        lowered.iter().filter(|one| one.rule.findings.iter().any(|it| it.scope == FindingScope::Containers));
     let own = customs.iter().filter(|custom| custom.check.target == CustomTarget::Containers);
     exceptions
         .set_of_containers(of_containers.map(|one| one.check.id).chain(own.map(|custom| custom.check.id.as_str())));
-    let options = Options { writing, fast_path };
+    let options = Options { style, fast_path };
     let bundle = bundle::bundle(profile, &lowered, &customs, mutation.as_ref(), parameterized, options);
     let probes = Probes::new(profile, &settings, &resolver, parameterized);
     let implied = implied(spec, &settings);

@@ -16,13 +16,13 @@ use palisade_cel::{
     parse::parse_unexpanded,
 };
 use palisade_checks::{
-    DefaultValue, Finding, Lowering, Over, Rule, Subject, defaults::PodNames, settings::redirect::Redirect,
+    DefaultValue, Finding, FindingScope, Lowering, Rule, Subject, defaults::PodNames, settings::redirect::Redirect,
 };
 
 use crate::{
-    Custom, Lowered, Mutation, Writing,
+    Custom, ExpressionStyle, Lowered, Mutation,
+    style::SYNTAX,
     tree::{call, ident, literal, mentions, node, replace, unused},
-    writing::SYNTAX,
 };
 
 use read::{Owner, Place, Reader, Scope};
@@ -115,19 +115,19 @@ impl Mutated {
     }
 
     fn finding(&self, finding: &Finding) -> Result<Finding, Unreadable> {
-        let Finding { over, violated, says, complies } = finding;
-        let scope = match over {
-            Over::Pod => Scope::default(),
-            Over::Containers => Scope::of_item("c", Owner::Container),
-            Over::Volumes | Over::List(_) => Scope::of_item("v", Owner::Volume),
+        let Finding { scope: finding_scope, violated, says, complies } = finding;
+        let scope = match finding_scope {
+            FindingScope::Pod => Scope::default(),
+            FindingScope::Containers => Scope::of_item("c", Owner::Container),
+            FindingScope::Volumes | FindingScope::List(_) => Scope::of_item("v", Owner::Volume),
         };
         let complies = complies.as_ref().map(|complies| self.complies(complies, &scope)).transpose()?;
         let (violated, says) = (self.condition(violated, &scope)?, self.string(says, &scope)?);
-        Ok(Finding { over: *over, violated, says, complies })
+        Ok(Finding { scope: *finding_scope, violated, says, complies })
     }
 
     /// A custom check as it evaluates templates.
-    pub fn custom(&self, custom: &Custom, writing: Writing) -> Result<Custom, Unreadable> {
+    pub fn custom(&self, custom: &Custom, style: ExpressionStyle) -> Result<Custom, Unreadable> {
         let scope = match custom.check.target {
             CustomTarget::Pod => Scope::default(),
             CustomTarget::Containers => Scope::of_item("container", Owner::Container),
@@ -136,7 +136,7 @@ impl Mutated {
         let expression = self.condition(&custom.check.expression, &scope)?;
         let message = custom.check.message_expression.as_ref();
         let message = message.map(|message| self.string(message, &scope)).transpose()?;
-        Ok(custom.with_expressions(expression, message, writing))
+        Ok(custom.with_expressions(expression, message, style))
     }
 
     /// An expression of type bool.
@@ -219,7 +219,7 @@ fn parsed(text: &str) -> Result<Node, Unreadable> {
 }
 
 fn written(of: &Node) -> Result<String, Unreadable> {
-    Writing::AsLowered.tree("", of).ok_or(Unreadable)
+    ExpressionStyle::AsLowered.tree("", of).ok_or(Unreadable)
 }
 
 /// The value of a default. A list or map is dynamic, because its type is not that of the field in the schema.

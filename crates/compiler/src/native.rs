@@ -16,7 +16,7 @@ use palisade_objects::json::Change as _;
 use serde_json::{Value as Json, json};
 
 use crate::{
-    Mutation, Writing, expressions, fast,
+    ExpressionStyle, Mutation, expressions, fast,
     metadata::{metadata, param_kind, param_ref},
 };
 
@@ -45,21 +45,21 @@ impl MutatingPair {
 /// unless these ask who mutates them; exempt users and pods; pods that need no change, because even an empty patch
 /// costs more; and pods with a list over its bound, which validation denies.
 pub fn match_conditions(mutation: &Mutation) -> Vec<MatchCondition> {
-    conditions(mutation, Writing::Readable)
+    conditions(mutation, ExpressionStyle::Readable)
 }
 
-fn conditions(mutation: &Mutation, writing: Writing) -> Vec<MatchCondition> {
+fn conditions(mutation: &Mutation, style: ExpressionStyle) -> Vec<MatchCondition> {
     let mut exempt = expressions::exempt_terms(&mutation.exemptions, "object.spec");
     exempt.push(expressions::mirrored("object.metadata.?annotations.orValue({})"));
     let condition = |name: &str, lowered| {
-        let expression = writing.expression("", lowered);
+        let expression = style.expression("", lowered);
         MatchCondition { name: name.to_owned(), expression }
     };
     let bounds = mutation.bounds();
     let within = (!bounds.is_empty()).then(|| {
         let exact = bounds::hold(&bounds, &NAMES);
         // Nearly every pod is within the cheap one.
-        let cheap = fast::sufficient(&exact).and_then(|node| Writing::AsLowered.tree("", &node));
+        let cheap = fast::sufficient(&exact).and_then(|node| ExpressionStyle::AsLowered.tree("", &node));
         cheap.map_or_else(|| exact.clone(), |cheap| format!("({cheap} || ({exact}))"))
     });
     let mut conditions = vec![
@@ -78,22 +78,22 @@ fn conditions(mutation: &Mutation, writing: Writing) -> Vec<MatchCondition> {
     let terms: Vec<_> = something.into_iter().chain(within).collect();
     if !terms.is_empty() {
         let about = "skips requests without changes: docs/adr/0033-skip-complying-requests.md";
-        let expression = writing.expression(about, terms.join(" && "));
+        let expression = style.expression(about, terms.join(" && "));
         conditions.push(MatchCondition { name: "something-to-change".to_owned(), expression });
     }
     conditions
 }
 
-pub(crate) fn pair(profile: &ToolSecurityProfile, mutation: &Mutation, writing: Writing) -> MutatingPair {
+pub(crate) fn pair(profile: &ToolSecurityProfile, mutation: &Mutation, style: ExpressionStyle) -> MutatingPair {
     let name = names::mutation(&mutation.profile);
     let failure_policy: &str = mutation.failure_policy.into();
-    let (variables, expression) = Parts::new(mutation).expression(writing);
+    let (variables, expression) = Parts::new(mutation).expression(style);
     MutatingPair {
         policy: MutatingAdmissionPolicy {
             metadata: metadata(profile, name.clone()),
             spec: Some(MutatingAdmissionPolicySpec {
                 failure_policy: Some(failure_policy.to_owned()),
-                match_conditions: Some(conditions(mutation, writing)),
+                match_conditions: Some(conditions(mutation, style)),
                 match_constraints: Some(mutation.match_constraints()),
                 mutations: Some(vec![MutationOfPolicy {
                     apply_configuration: None,
@@ -183,12 +183,12 @@ impl<'a> Parts<'a> {
     /// true for a probe that asks who mutates pods: others may have mutated it already, and each one must answer.
     fn something_to_change(&self) -> Option<String> {
         let nothing = fast::nothing_to_do(self.changing.as_ref()?, &self.variables)?;
-        let nothing = Writing::AsLowered.tree("", &nothing)?;
+        let nothing = ExpressionStyle::AsLowered.tree("", &nothing)?;
         Some(format!("(request.namespace == '{}' || !({nothing}))", names::PROBE_NAMESPACE))
     }
 
     /// The variables, and CEL of type list(JSONPatch).
-    fn expression(self, writing: Writing) -> (Vec<Variable>, String) {
+    fn expression(self, style: ExpressionStyle) -> (Vec<Variable>, String) {
         let Self { mutation, variables, created, ephemeral, .. } = self;
         let mut expression = format!("request.operation == 'CREATE' ? {created} : {ephemeral}");
         if mutation.parameterized {
@@ -200,10 +200,10 @@ impl<'a> Parts<'a> {
             .filter(|(name, ..)| used(name))
             .map(|(name, about, lowered)| Variable {
                 name: name.to_owned(),
-                expression: writing.expression(about, lowered),
+                expression: style.expression(about, lowered),
             })
             .collect();
-        (variables, writing.expression(&about(mutation), expression))
+        (variables, style.expression(&about(mutation), expression))
     }
 }
 

@@ -12,7 +12,7 @@ use palisade_cel::{
 };
 use palisade_checks::cel;
 
-use crate::writing::SYNTAX;
+use crate::style::SYNTAX;
 
 /// Fields of `metadata` that a client can change by an update, other than finalizers. The API server sets the others,
 /// or keeps them (`ValidateObjectMetaAccessorUpdate` in apimachinery `pkg/api/validation/objectmeta.go`).
@@ -31,8 +31,8 @@ const FIXED: [&str; 7] = [
 const MAPS: [&str; 2] = ["annotations", "labels"];
 /// Words that cannot be selected as they are, and that a workload could have as a field.
 const RESERVED: [&str; 4] = ["as", "in", "namespace", "package"];
-/// The most finalizers among which those that remain are looked for.
-const MOST_FINALIZERS: usize = 100;
+/// Maximum number of finalizers that are compared one by one.
+const MAX_FINALIZERS: usize = 100;
 
 /// The parts of an object that an expression reads. If an update does not change them, the result of the expression
 /// stays the same. The spec of the pod or of the template is not part of this: each update that changes it is
@@ -101,7 +101,7 @@ fn finalizers() -> String {
     let of = |object: &str| format!("{object}.metadata.?finalizers.orValue([])");
     let (new, old) = (of("object"), of("oldObject"));
     format!(
-        "({new} == {old} || ({new}.size() <= {MOST_FINALIZERS} && {old}.size() <= {MOST_FINALIZERS} \
+        "({new} == {old} || ({new}.size() <= {MAX_FINALIZERS} && {old}.size() <= {MAX_FINALIZERS} \
          && {new}.all(f, f in {old})))"
     )
 }

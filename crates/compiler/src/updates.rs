@@ -14,7 +14,7 @@ use palisade_checks::{Field, cel};
 
 use crate::{
     Custom, Lowered,
-    exceptions::{Lift, excepted_checks},
+    exceptions::{ExemptionScope, excepted_checks},
     reads::Reads,
     workloads,
 };
@@ -39,7 +39,7 @@ impl PodUpdates {
         let excepted = excepted_checks(spec);
         let by_parameters = rules.iter().any(|one| {
             // An exception that a tenant asks for is for some images, or for what belongs to a workload.
-            Lift::of(spec, one.check.id) == Lift::Containers
+            ExemptionScope::of(spec, one.check.id) == ExemptionScope::Containers
                 || (one.check.restricts_what_updates_change()
                     && (one.reads_parameters || excepted.contains(one.check.id)))
         });

@@ -4,7 +4,7 @@
 use palisade_api::{CustomDefault, CustomTarget, Diagnostic};
 use palisade_apiserver::{
     admission::{Cluster, Operation, Outcome},
-    objects::{Received, Refused, Sent},
+    objects::{AdmissionObject, Refused, Submission},
 };
 use palisade_cel::{Minor, environment::RESERVED};
 use palisade_checks::defaults;
@@ -120,10 +120,10 @@ impl Trial<'_> {
         defaults::is_unset(defaults::field(self.subject(pod), keys))
     }
 
-    fn decode(&self, pod: &Json) -> Result<Received, String> {
+    fn decode(&self, pod: &Json) -> Result<AdmissionObject, String> {
         let kinds = self.cluster.kinds();
         let resource = kinds.by_kind("v1", "Pod").ok_or("there are no pods")?;
-        let sent = Sent { resource, subresource: "", namespace: "default", object: pod, old: None };
+        let sent = Submission { resource, subresource: "", namespace: "default", object: pod, old: None };
         kinds.decode(sent).map_err(|refused| match refused {
             Refused::Decode(text) => {
                 text.split_once("handled as a Pod: ").map_or(text.clone(), |(_, why)| why.to_owned())

@@ -7,7 +7,7 @@ use palisade_api::{
     names::{self, Part, Shape},
 };
 use palisade_checks::fixture::Fixture;
-use palisade_compiler::{Compiled, Custom, Pair, Probe};
+use palisade_compiler::{Compiled, Custom, PolicyWithBindings, Probe};
 use palisade_objects::{
     json::Change as _,
     pod,
@@ -90,7 +90,7 @@ fn diagnose(compiled: &Compiled) -> Vec<Diagnostic> {
             bundle.judging(Shape::Pods).map(|(_, pair)| Validator::new(&pair.policy)).collect::<Result<Vec<_>, _>>()
     {
         let params = compiled.probes.params.as_ref().map(|spec| json!({"spec": spec}));
-        let judges = policies.iter().map(|policy| Judge {
+        let judges = policies.iter().map(|policy| BoundPolicy {
             policy,
             params: params.as_ref(),
             updated_without: false,
@@ -117,8 +117,8 @@ fn diagnose(compiled: &Compiled) -> Vec<Diagnostic> {
 
 /// The errors in the first pair that has any.
 fn first<'a>(
-    mut pairs: impl Iterator<Item = (Part, &'a Pair)>,
-    mistakes: impl Fn(Part, &'a Pair) -> Vec<Diagnostic>,
+    mut pairs: impl Iterator<Item = (Part, &'a PolicyWithBindings)>,
+    mistakes: impl Fn(Part, &'a PolicyWithBindings) -> Vec<Diagnostic>,
 ) -> Vec<Diagnostic> {
     pairs.find_map(|(part, pair)| Some(mistakes(part, pair)).filter(|found| !found.is_empty())).unwrap_or_default()
 }
@@ -127,7 +127,7 @@ fn is_in_profile(diagnostic: &Diagnostic) -> bool {
     diagnostic.path.starts_with("spec.") || diagnostic.path == "metadata.name"
 }
 
-fn diagnose_pair(compiled: &Compiled, part: Part, pair: &Pair, subjects: &[Subject]) -> Vec<Diagnostic> {
+fn diagnose_pair(compiled: &Compiled, part: Part, pair: &PolicyWithBindings, subjects: &[Subject]) -> Vec<Diagnostic> {
     let policy = match Validator::new(&pair.policy) {
         Ok(policy) => policy,
         Err(diagnostics) => return diagnostics,
@@ -138,7 +138,7 @@ fn diagnose_pair(compiled: &Compiled, part: Part, pair: &Pair, subjects: &[Subje
     }
     let params = compiled.probes.params.as_ref().map(|spec| json!({"spec": spec}));
     let updated_without = pair.updates.as_ref().is_some_and(|updates| updates.spec.param_ref.is_none());
-    let judges = subjects.iter().map(|&subject| Judge {
+    let judges = subjects.iter().map(|&subject| BoundPolicy {
         policy: &policy,
         params: params.as_ref(),
         updated_without,
@@ -179,7 +179,7 @@ enum Subject {
 }
 
 #[derive(Clone, Copy)]
-struct Judge<'a> {
+struct BoundPolicy<'a> {
     policy: &'a Validator,
     params: Option<&'a Json>,
     /// Whether updates are bound to no parameters.
@@ -189,7 +189,7 @@ struct Judge<'a> {
     customs: &'a [Custom],
 }
 
-impl Judge<'_> {
+impl BoundPolicy<'_> {
     fn evaluate(
         &self,
         namespace: &str,
@@ -288,7 +288,7 @@ impl Judge<'_> {
     /// A namespace with a missing or malformed parameter denies every pod with the reason.
     fn denies_a_problem(&self) -> Option<Diagnostic> {
         let params = json!({"spec": ToolSecurityParamsSpec::denying("a problem")});
-        let judge = Judge { params: Some(&params), ..*self };
+        let judge = BoundPolicy { params: Some(&params), ..*self };
         match judge.create(&pod::minimal("pod")) {
             Ok(Decision::Deny { message, .. }) if message.contains("a problem") => None,
             Ok(decision) => Some(Diagnostic::new(

@@ -7,7 +7,7 @@ use std::{collections::BTreeSet, sync::LazyLock};
 use palisade_api::{Diagnostic, Published, crd, names};
 use palisade_apiserver::{
     create::{self, FieldError, Refused},
-    objects::{self, Kinds, Sent, Surroundings},
+    objects::{self, Kinds, RequestContext, Submission},
 };
 use palisade_cel::Minor;
 use palisade_compiler::Compiled;
@@ -122,8 +122,8 @@ fn params(compiled: &Compiled) -> Option<Json> {
 
 fn receive(kinds: &Kinds, object: &Json) -> Option<Refused> {
     let resource = kinds.by_kind(names::API_VERSION, "ToolSecurityParams")?;
-    let sent = Sent { resource, subresource: "", namespace: TENANT, object, old: None };
-    objects::receive(kinds, sent, &Surroundings::default()).err().map(Refused::from)
+    let sent = Submission { resource, subresource: "", namespace: TENANT, object, old: None };
+    objects::receive(kinds, sent, &RequestContext::default()).err().map(Refused::from)
 }
 
 fn said(compiled: &Compiled, minor: Minor, what: &str, refused: &Refused) -> Vec<Diagnostic> {

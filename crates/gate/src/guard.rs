@@ -1,7 +1,7 @@
 //! Checks that the guard evaluates only changes of the guarded keys.
 
 use palisade_api::{Diagnostic, names::Part};
-use palisade_compiler::{Compiled, Pair};
+use palisade_compiler::{Compiled, PolicyWithBindings};
 use palisade_objects::json::set;
 use serde_json::{Value as Json, json};
 
@@ -16,7 +16,7 @@ pub(crate) fn diagnose(compiled: &Compiled) -> Vec<Diagnostic> {
     located(Part::Guard, mistakes(pair))
 }
 
-fn mistakes(pair: &Pair) -> Vec<Diagnostic> {
+fn mistakes(pair: &PolicyWithBindings) -> Vec<Diagnostic> {
     let policy = match Validator::new(&pair.policy) {
         Ok(policy) => policy,
         Err(diagnostics) => return diagnostics,

@@ -7,7 +7,8 @@ use k8s_openapi::{
 };
 use palisade_api::Diagnostic;
 use palisade_apiserver::admission::{
-    self, BUDGET, Evaluation, MAX_MESSAGE, Objects, Operation, PolicyAlone, ResourceId, Said, User, completed_namespace,
+    self, BUDGET, CompiledPolicy, Evaluation, MAX_MESSAGE, Objects, Operation, PolicyEvaluation, ResourceId, User,
+    completed_namespace,
 };
 use palisade_cel::{Issue, Minor, Position, schema::Kind, value::Value};
 use palisade_compiler::{VIOLATIONS, violation};
@@ -160,7 +161,7 @@ pub struct Judgement {
 /// A validating policy with all expressions compiled.
 #[derive(Debug)]
 pub struct Validator {
-    policy: PolicyAlone,
+    policy: CompiledPolicy,
     /// Of the namespaces that it matches.
     selector: Option<LabelSelector>,
 }
@@ -172,7 +173,7 @@ impl Validator {
     /// All errors for which the API server would reject the policy, and everything without a verdict.
     pub fn new(policy: &ValidatingAdmissionPolicy) -> Result<Self, Vec<Diagnostic>> {
         let selector = selector_of(policy).cloned();
-        let compiled = PolicyAlone::new(policy.clone(), Minor::OLDEST);
+        let compiled = CompiledPolicy::new(policy.clone(), Minor::OLDEST);
         compiled.map(|policy| Self { policy, selector }).map_err(|issues| {
             issues.iter().map(|(path, issue)| diagnostic(&format!("policy.spec.{path}"), issue)).collect()
         })
@@ -200,7 +201,7 @@ impl Validator {
             params: request.params.unwrap_or(&Json::Null),
             namespace: request.namespace_object.unwrap_or(&tenant),
         };
-        let Said { matched, denial, evaluations } = self.policy.evaluate(&request.attributes(), objects);
+        let PolicyEvaluation { matched, denial, evaluations } = self.policy.evaluate(&request.attributes(), objects);
         let at = "policy.spec.matchConditions";
         if let Some(diagnostic) = evaluations.iter().find_map(mistake) {
             // The API server denies a request on which an expression fails, unless the policy does not match it.

@@ -12,7 +12,7 @@ use palisade_objects::{
 };
 use serde_json::{Value as Json, json};
 
-use crate::support::Judge;
+use crate::support::ShapePolicy;
 
 const SENTENCE: &str = "Ask ops in #tools";
 
@@ -63,12 +63,12 @@ fn params(compiled: &Compiled, requests: &[Request]) -> Json {
 }
 
 /// The policies of a profile for pods and for workloads, with the parameters of one namespace.
-struct Policies([Judge; 2]);
+struct Policies([ShapePolicy; 2]);
 
 impl Policies {
     fn new(compiled: &Compiled, requests: &[Request]) -> Self {
         let params = params(compiled, requests);
-        Self(Shape::ALL.map(|shape| Judge::with(compiled, shape, Some(params.clone()))))
+        Self(Shape::ALL.map(|shape| ShapePolicy::with(compiled, shape, Some(params.clone()))))
     }
 
     fn decision(&self, kind: &str, object: &Json, created: &str) -> Decision {

@@ -12,7 +12,7 @@ use palisade_objects::{
 };
 use serde_json::{Value as Json, json};
 
-use crate::support::Judge;
+use crate::support::ShapePolicy;
 
 const TOOLFORGE: &str = include_str!("../../../examples/toolforge/profile.yaml");
 
@@ -70,9 +70,9 @@ fn compliant_pods_take_the_fast_path() {
     for profile in profiles {
         let compiled = compile(&profile);
         let complying = &compiled.probes.compliant.pod;
-        let pods = Judge::new(&compiled, Shape::Pods);
+        let pods = ShapePolicy::new(&compiled, Shape::Pods);
         assert!(leaves_early(&pods.creates("Pod", complying)), "{complying}\n{:?}", profile.spec);
-        let workloads = Judge::new(&compiled, Shape::Workloads);
+        let workloads = ShapePolicy::new(&compiled, Shape::Workloads);
         for workload in &WORKLOADS {
             let object = workload.around("workload", complying);
             assert!(leaves_early(&workloads.creates(workload.kind, &object)), "{object}\n{:?}", profile.spec);
@@ -94,7 +94,7 @@ fn check_without_a_fast_path_is_still_judged() {
         let complying = &compiled.probes.compliant.pod;
         let object = WORKLOADS[0].around("workload", complying);
         for (shape, kind, object) in [(Shape::Pods, "Pod", complying), (Shape::Workloads, WORKLOADS[0].kind, &object)] {
-            let judgement = Judge::new(&compiled, shape).creates(kind, object);
+            let judgement = ShapePolicy::new(&compiled, shape).creates(kind, object);
             assert_eq!(judgement.decision == Decision::Admit, admits, "{expression}, {kind}: {judgement:?}");
         }
     }
@@ -108,7 +108,7 @@ fn custom_checks_get_the_same_verdict_with_the_fast_path() {
     for case in cases.as_array().unwrap() {
         let spec = json!({"baseline": "Privileged", "customChecks": case["checks"]});
         let compiled = check(compile(&profile(&spec))).unwrap_or_else(|error| panic!("{}: {error}", case["name"]));
-        let judges = Shape::ALL.map(|shape| Judge::new(&compiled, shape));
+        let judges = Shape::ALL.map(|shape| ShapePolicy::new(&compiled, shape));
         for of in case["pods"].as_array().unwrap() {
             let mut object = pod::minimal("x");
             pod::merge(&mut object["spec"], &of["spec"]);
@@ -144,7 +144,7 @@ fn pod_on_which_a_custom_check_fails_is_not_passed_over() {
         let compiled = check(compile(&profile(&spec))).unwrap_or_else(|error| panic!("{expression}: {error}"));
         let mut failing = pod::minimal("x");
         assert_eq!(
-            Judge::new(&compiled, Shape::Pods).creates("Pod", &failing).decision,
+            ShapePolicy::new(&compiled, Shape::Pods).creates("Pod", &failing).decision,
             Decision::Admit,
             "{expression}"
         );
@@ -207,7 +207,7 @@ fn fast_path_can_be_turned_off() {
         let object = if shape == Shape::Pods { complying.clone() } else { WORKLOADS[0].around("workload", complying) };
         let kind = if shape == Shape::Pods { "Pod" } else { WORKLOADS[0].kind };
         let [with, without] =
-            [&with, &by_annotation].map(|compiled| Judge::new(compiled, shape).creates(kind, &object));
+            [&with, &by_annotation].map(|compiled| ShapePolicy::new(compiled, shape).creates(kind, &object));
         assert_eq!(with.decision, without.decision);
         assert!(!with.matched && without.matched);
     }
@@ -228,7 +228,7 @@ fn fast_path_can_be_turned_off() {
 fn violating_pod_is_judged_in_full() {
     let compiled = compile(&toolforge());
     let violating = &compiled.probes.violating.as_ref().unwrap().pod;
-    let judgement = Judge::new(&compiled, Shape::Pods).creates("Pod", violating);
+    let judgement = ShapePolicy::new(&compiled, Shape::Pods).creates("Pod", violating);
     assert!(judgement.matched && judgement.decision != Decision::Admit, "{judgement:?}");
 }
 
@@ -238,7 +238,7 @@ fn update_without_a_pod_spec_change_takes_the_fast_path() {
     let compiled = compile(&toolforge());
     let mut violating = compiled.probes.violating.as_ref().unwrap().pod.clone();
     pod::set(&mut violating, &["hostNetwork"], json!(true));
-    let update = |judge: &Judge, kind: &str, object: &Json, old: &Json| {
+    let update = |judge: &ShapePolicy, kind: &str, object: &Json, old: &Json| {
         let request = ValidationRequest {
             operation: Operation::Update,
             old_object: old,
@@ -246,8 +246,8 @@ fn update_without_a_pod_spec_change_takes_the_fast_path() {
         };
         judge.judge(&request)
     };
-    let without = |shape| Judge::with(&compiled, shape, None);
-    for judge in [Judge::new(&compiled, Shape::Pods), without(Shape::Pods)] {
+    let without = |shape| ShapePolicy::with(&compiled, shape, None);
+    for judge in [ShapePolicy::new(&compiled, Shape::Pods), without(Shape::Pods)] {
         let mut labelled = violating.clone();
         labelled["metadata"]["labels"] = json!({"new": "label"});
         assert!(leaves_early(&update(&judge, "Pod", &labelled, &violating)));
@@ -259,7 +259,7 @@ fn update_without_a_pod_spec_change_takes_the_fast_path() {
     let deployment = WORKLOADS.iter().find(is_scaled).unwrap().around("workload", &violating);
     let mut scaled = deployment.clone();
     scaled["spec"]["replicas"] = 3.into();
-    assert!(leaves_early(&update(&Judge::new(&compiled, Shape::Workloads), "Deployment", &scaled, &deployment)));
+    assert!(leaves_early(&update(&ShapePolicy::new(&compiled, Shape::Workloads), "Deployment", &scaled, &deployment)));
 }
 
 /// A namespace without parameters, or with a problem, denies although nothing in the pod is wrong.
@@ -267,7 +267,7 @@ fn update_without_a_pod_spec_change_takes_the_fast_path() {
 fn fast_path_is_not_taken_with_invalid_parameters() {
     let compiled = compile(&toolforge());
     let complying = &compiled.probes.compliant.pod;
-    let mut judge = Judge::new(&compiled, Shape::Pods);
+    let mut judge = ShapePolicy::new(&compiled, Shape::Pods);
     judge.params.as_mut().unwrap()["spec"]["problem"] = "no uid".into();
     assert!(!leaves_early(&judge.creates("Pod", complying)));
 }
@@ -288,7 +288,7 @@ fn with_containers(complying: &Json, count: usize) -> Json {
 #[test]
 fn lists_beyond_the_fast_path_are_judged_in_full() {
     let compiled = compile(&toolforge());
-    let judge = Judge::new(&compiled, Shape::Pods);
+    let judge = ShapePolicy::new(&compiled, Shape::Pods);
     let complying = &compiled.probes.compliant.pod;
     for (count, early) in [(1, true), (20, true), (32, true), (33, false), (42, false), (100, false)] {
         let judgement = judge.creates("Pod", &with_containers(complying, count));
@@ -317,7 +317,7 @@ fn the_condition_stays_within_its_budget() {
         container["name"] = format!("i{index}").into();
     }
     pod["spec"]["initContainers"] = init;
-    let judgement = Judge::new(&compiled, Shape::Pods).creates("Pod", &pod);
+    let judgement = ShapePolicy::new(&compiled, Shape::Pods).creates("Pod", &pod);
     println!("{} of {PER_CALL_LIMIT}", judgement.matching);
     assert!(leaves_early(&judgement), "{:?}", judgement.decision);
     assert!(judgement.matching > 30_000 && judgement.matching < PER_CALL_LIMIT, "{}", judgement.matching);
@@ -332,7 +332,7 @@ fn long_texts_and_many_prefixes_stay_within_the_budget() {
         let registries: Vec<_> = (0..count).map(registry).collect();
         let compiled =
             compile(&profile(&json!({"baseline": "Privileged", "images": {"allowedRegistries": registries}})));
-        let judge = Judge::new(&compiled, Shape::Pods);
+        let judge = ShapePolicy::new(&compiled, Shape::Pods);
         for (length, early) in [(60, true), (512, true), (513, false)] {
             let mut image = format!("{}/", registry(count - 1));
             image.push_str(&"x".repeat(length - image.len()));

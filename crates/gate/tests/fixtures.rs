@@ -8,7 +8,7 @@ use palisade_api::{ToolSecurityParamsSpec, ToolSecurityProfile, catalogue, names
 use palisade_checks::{Check, Field, fixture::Fixture};
 use serde_json::{Value as Json, json};
 
-use crate::support::Judge;
+use crate::support::ShapePolicy;
 
 const CONTAINERS: [&str; 3] = ["containers", "initContainers", "ephemeralContainers"];
 
@@ -17,7 +17,7 @@ fn fixtures(check: &Check) -> Vec<Fixture> {
 }
 
 /// The policy of a fixture, with its parameters. It cannot evaluate a pod without a field that an expression requires.
-fn judge(fixture: &Fixture) -> Judge {
+fn judge(fixture: &Fixture) -> ShapePolicy {
     let profile: ToolSecurityProfile = serde_json::from_value(json!({
         "apiVersion": "toolsecurity.dev/v1alpha1",
         "kind": "ToolSecurityProfile",
@@ -28,7 +28,7 @@ fn judge(fixture: &Fixture) -> Judge {
     let compiled = palisade_compiler::compile(&profile).unwrap();
     let values = fixture.values();
     let params = (!values.is_empty()).then(|| json!({"spec": ToolSecurityParamsSpec::of(&values)}));
-    Judge::with(&compiled, Shape::Pods, params)
+    ShapePolicy::with(&compiled, Shape::Pods, params)
 }
 
 /// A restricted field in one of the places where it can stand: the pod, its volumes, or a kind of container.

@@ -7,7 +7,7 @@ use palisade_api::{
     ToolSecurityProfile,
     names::{self, Part, Shape},
 };
-use palisade_apiserver::admission::{Answers, Cluster, Operation, Outcome, User};
+use palisade_apiserver::admission::{Cluster, Operation, Outcome, PartialAuthorizer, User};
 use palisade_cel::{
     Minor,
     authorizer::{self, Attributes, Decision},
@@ -25,7 +25,7 @@ const SUBRESOURCES: [&str; 3] = ["", "status", "finalize"];
 /// RBAC as far as the guard asks.
 struct Rbac;
 
-impl Answers for Rbac {
+impl PartialAuthorizer for Rbac {
     fn answer(&self, user: &authorizer::User, asked: &Attributes) -> Option<Decision> {
         let wanted = (&*asked.verb, &*asked.group, &*asked.resource, &*asked.name);
         let allowed = user.name == ADMIN && wanted == ("assign", "toolsecurity.dev", "toolsecurityprofiles", "test");
@@ -61,7 +61,7 @@ fn compiled(change: impl FnOnce(&mut Json)) -> Compiled {
 }
 
 fn cluster(minor: Minor) -> Cluster {
-    let mut cluster = palisade_gate::cluster(minor).with_answers(Arc::new(Rbac));
+    let mut cluster = palisade_gate::cluster(minor).with_authorizer(Arc::new(Rbac));
     let guard = compiled(|_| {}).bundle.guard.unwrap();
     // Of a request for a subresource, the labels by which it is matched are those that the namespace has.
     for object in [namespace(&json!({}), &json!({})), json!(guard.policy), json!(guard.binding)] {

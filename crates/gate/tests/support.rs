@@ -6,12 +6,12 @@ use palisade_gate::{Decision, Judgement, ValidationRequest, Validator};
 use serde_json::{Value as Json, json};
 
 /// The policy of one shape, and the parameters of a namespace.
-pub(crate) struct Judge {
+pub(crate) struct ShapePolicy {
     policy: Validator,
     pub(crate) params: Option<Json>,
 }
 
-impl Judge {
+impl ShapePolicy {
     /// With the parameters of the profile's probes.
     pub(crate) fn new(compiled: &Compiled, shape: Shape) -> Self {
         Self::with(compiled, shape, compiled.probes.params.as_ref().map(|spec| json!({"spec": spec})))

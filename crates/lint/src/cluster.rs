@@ -4,7 +4,7 @@ use std::{cell::OnceCell, collections::BTreeMap};
 
 use palisade_apiserver::{
     create::{self, Names, Refused},
-    objects::{Kinds, Sent},
+    objects::{Kinds, Submission},
 };
 use palisade_cel::{
     Minor,
@@ -185,9 +185,9 @@ impl<'a> Cluster<'a> {
             let Some(resource) = kinds.by_kind(&item.object.api_version, &item.kind) else { continue };
             let namespace = item.json["metadata"]["namespace"].as_str().unwrap_or("default");
             let namespace = if resource.namespaced { namespace } else { "" };
-            let sent = Sent { resource, subresource: "", namespace, object: &item.json, old: None };
+            let sent = Submission { resource, subresource: "", namespace, object: &item.json, old: None };
             let said = kinds.decode(sent).and_then(|received| {
-                kinds.validate(Sent { object: &received.object, ..sent }, &received.object)?;
+                kinds.validate(Submission { object: &received.object, ..sent }, &received.object)?;
                 Ok(received.warnings)
             });
             self.said_of_params.push((item.copy(), said.map_err(Refused::from)));

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use palisade_cel::ast::{Comprehension, Expr, Node};
 
-/// The most nodes that an unrolled loop may have.
-const MOST_NODES: usize = 2_000;
+/// Maximum number of nodes of an unrolled loop.
+const MAX_NODES: usize = 2_000;
 
 /// The expression that a comprehension computes, if its range is a list literal and the expression stays small.
 ///
@@ -21,7 +21,7 @@ pub(crate) fn unrolled(of: &Comprehension) -> Option<Node> {
         replace(&mut step, &of.variable, element)?;
         replace(&mut step, &of.accumulator, &result)?;
         result = step;
-        if result.descendants().count() > MOST_NODES {
+        if result.descendants().count() > MAX_NODES {
             return None;
         }
     }

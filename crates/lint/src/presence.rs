@@ -10,7 +10,7 @@ use std::{cell::RefCell, collections::BTreeMap};
 use palisade_apiserver::{
     admission,
     create::ErrorType,
-    objects::{Kinds, Refused, Resource, Sent, Surroundings},
+    objects::{Kinds, Refused, RequestContext, Resource, Submission},
 };
 use palisade_cel::{
     Minor,
@@ -129,11 +129,11 @@ impl Asking<'_> {
         let kinds = self.of.kinds;
         let namespace = if self.resource.namespaced { "default" } else { "" };
         let object = self.object(other);
-        let sent = Sent { resource: self.resource, subresource: "", namespace, object: &object, old: None };
-        let around = Surroundings::default();
+        let sent = Submission { resource: self.resource, subresource: "", namespace, object: &object, old: None };
+        let around = RequestContext::default();
         let decoded = kinds.decode(sent).ok()?.object;
-        let mutated = self.api_server.plugged(Sent { object: &decoded, ..sent });
-        let sent = Sent { object: &mutated, ..sent };
+        let mutated = self.api_server.plugged(Submission { object: &decoded, ..sent });
+        let sent = Submission { object: &mutated, ..sent };
         let prepared = kinds.prepare(sent, &around).ok()?;
         let (at, pointer) = self.place();
         if prepared.pointer(&pointer).and_then(|of| of.get(self.field)).is_some() {

@@ -11,6 +11,9 @@ pub struct Rule {
     pub severity: Severity,
     /// Its category.
     pub category: Category,
+    /// Whether its findings come before those of an [`Extension`](crate::Extension) at the same position. True for
+    /// rules about objects of every kind.
+    pub precedes_extension: bool,
     /// The title, one line.
     pub title: &'static str,
     /// Why it matters, and what to do, in Markdown.
@@ -60,7 +63,7 @@ impl Rule {
         bad: &'static str,
         good: &'static str,
     ) -> Self {
-        Self { id, severity, category, title, why, bad, good }
+        Self { id, severity, category, precedes_extension: false, title, why, bad, good }
     }
 
     /// The address of the rule's page.

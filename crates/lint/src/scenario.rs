@@ -43,14 +43,14 @@ pub(crate) struct Rest {
     pub validations: Vec<Node>,
 }
 
-/// The most nodes that variables and unrolled loops may add to the expressions of a policy. A variable that would add
-/// more stays a variable, a loop a loop.
-const MOST: usize = 50_000;
+/// Maximum number of nodes that variables and unrolled loops may add to the expressions of a policy. A variable that
+/// would add more stays a variable, a loop a loop.
+const MAX_ADDED_NODES: usize = 50_000;
 
 /// The rests of a policy's expressions for a request.
 pub(crate) fn rest(policy: &Policy<'_>, scenario: Scenario) -> Rest {
     let mut assuming =
-        Assuming { scenario, variables: BTreeMap::new(), loops: RefCell::default(), left: Cell::new(MOST) };
+        Assuming { scenario, variables: BTreeMap::new(), loops: RefCell::default(), left: Cell::new(MAX_ADDED_NODES) };
     let (mut conditions, mut validations) = (Some(Vec::new()), Vec::new());
     for expression in &policy.expressions {
         let reduced = assuming.reduce(expression.ast.root.clone());

@@ -188,8 +188,8 @@ impl Object<'_> {
     }
 
     fn value(&self) -> Result<Read<'_, '_>, Box<Mistake>> {
-        yaml::read(&self.node, &self.anchors, self.is_json).map_err(|meaningless| {
-            let yaml::Meaningless { message, place } = meaningless;
+        yaml::read(&self.node, &self.anchors, self.is_json).map_err(|invalid| {
+            let yaml::InvalidValue { message, place } = invalid;
             let path = self.node.path(place.start);
             let message = if path.is_empty() { message } else { format!("{path}: {message}") };
             Box::new(Mistake { unknown_field: false, problem: Problem::new(message).at(self.source, place) })

@@ -14,7 +14,7 @@ type Covers = fn(&Settings, &Settings) -> bool;
 
 /// Settings that are not compared by their kind alone. Of another one whose kind says nothing, only equal values are known
 /// to admit the same pods.
-const OWN: &[(&str, Covers)] = &[
+const SPECIAL_COMPARISONS: &[(&str, Covers)] = &[
     ("users.runAsUser", |w, n| either(|s| s.users.run_as_user.as_ref(), w, n, users)),
     ("users.runAsGroup", |w, n| either(|s| s.users.run_as_group.as_ref(), w, n, groups)),
     ("users.fsGroup", |w, n| either(|s| s.users.fs_group.as_ref(), w, n, groups)),
@@ -56,7 +56,7 @@ const OWN: &[(&str, Covers)] = &[
 ///
 /// For settings without parameters, as a migration makes them.
 pub fn covers(wide: &Settings, narrow: &Settings) -> bool {
-    settings::all().all(|setting| match OWN.iter().find(|(path, _)| *path == setting.path) {
+    settings::all().all(|setting| match SPECIAL_COMPARISONS.iter().find(|(path, _)| *path == setting.path) {
         Some((_, own)) => own(wide, narrow),
         None => by_kind(&setting.kind, wide, narrow),
     })
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn special_comparisons_name_existing_settings() {
-        for (path, _) in OWN {
+        for (path, _) in SPECIAL_COMPARISONS {
             assert!(settings::all().any(|setting| setting.path == *path), "{path}");
         }
     }

@@ -3,7 +3,7 @@
 //!
 //! A client from [`bounded`] requests fewer objects than its caller, if responses are large. The caller continues with
 //! the next page, as always. This applies to all paged lists, also those of a watch. A list without pages has only the
-//! limit [`LONGEST`].
+//! limit [`MAX_RESPONSE_BYTES`].
 
 use std::{
     collections::BTreeMap,
@@ -26,9 +26,9 @@ use tower::Service;
 /// The size of a page to aim at.
 const AIM: usize = 2 << 20;
 /// Maximum size of a page with more than one object. A larger page is not read completely.
-const MOST: usize = 4 << 20;
-/// The longest answer: an object is a few megabytes at most, as etcd stores it.
-pub const LONGEST: usize = 32 << 20;
+const MAX_PAGE_BYTES: usize = 4 << 20;
+/// Maximum size of a response with one object: an object is a few megabytes at most, as etcd stores it.
+pub const MAX_RESPONSE_BYTES: usize = 32 << 20;
 /// Number of objects in the first page of a kind. Its size determines the number in the next one.
 const FIRST: usize = 16;
 /// How many objects a page of [`all`] has at most.
@@ -36,7 +36,7 @@ const PAGE: u32 = 500;
 
 /// An answer is too long to be read.
 #[derive(Debug, thiserror::Error)]
-#[error("the response of the API server to GET {path} is longer than {} MiB", LONGEST >> 20)]
+#[error("the response of the API server to GET {path} is longer than {} MiB", MAX_RESPONSE_BYTES >> 20)]
 pub struct TooLong {
     path: String,
 }
@@ -91,13 +91,13 @@ impl Pages {
         let path = request.uri().path().to_owned();
         let Some(asked) = limit(query) else {
             let response = client.send(request).await?;
-            return read(response, LONGEST).await?.ok_or_else(|| TooLong { path }.into());
+            return read(response, MAX_RESPONSE_BYTES).await?.ok_or_else(|| TooLong { path }.into());
         };
         let kind = path.rsplit('/').next().unwrap_or_default();
         loop {
             let now = self.limit(kind).min(asked).max(1);
             let response = client.send(with_limit(&request, now)?).await?;
-            match read(response, if now > 1 { MOST } else { LONGEST }).await? {
+            match read(response, if now > 1 { MAX_PAGE_BYTES } else { MAX_RESPONSE_BYTES }).await? {
                 Some(page) => {
                     let bytes = hyper::body::Body::size_hint(page.body()).exact().unwrap_or_default();
                     self.was_read(kind, now, usize::try_from(bytes).unwrap_or(usize::MAX));
@@ -242,7 +242,7 @@ mod tests {
             let items: Vec<_> = (from..to).map(item).collect();
             let text = json!({"metadata": {"continue": token}, "items": items}).to_string();
             self.answers.fetch_add(1, Ordering::Relaxed);
-            if text.len() <= MOST {
+            if text.len() <= MAX_PAGE_BYTES {
                 self.largest.fetch_max(text.len(), Ordering::Relaxed);
             }
             text
@@ -272,13 +272,13 @@ mod tests {
             assert_eq!(names(&client).await.expect("a list"), expected);
             let answers = server.answers.load(Ordering::Relaxed);
             assert!(answers <= most, "{answers} answers for {} objects", expected.len());
-            assert!(server.largest.load(Ordering::Relaxed) <= MOST);
+            assert!(server.largest.load(Ordering::Relaxed) <= MAX_PAGE_BYTES);
         }
     }
 
     #[tokio::test]
     async fn an_answer_without_end_is_not_read() {
-        let (_, client) = Server::client(vec![LONGEST + 1]);
+        let (_, client) = Server::client(vec![MAX_RESPONSE_BYTES + 1]);
         let error = names(&client).await.expect_err("too long");
         assert!(error.to_string().contains("longer than 32 MiB"), "{error}");
     }

@@ -19,7 +19,7 @@ use tracing_subscriber::{
 
 /// Interval for reading the file. The kubelet needs up to a minute to update it from a ConfigMap, so a shorter interval
 /// would have no benefit.
-const AGAIN: Duration = Duration::from_secs(5);
+const POLL_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Options for logs.
 #[derive(Clone, Debug, clap::Args)]
@@ -116,7 +116,7 @@ impl Levels {
 
     /// Reads the file periodically.
     pub(crate) async fn follow(mut self) {
-        let mut turns = interval(AGAIN);
+        let mut turns = interval(POLL_INTERVAL);
         turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             turns.tick().await;

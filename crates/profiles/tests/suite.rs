@@ -3,7 +3,7 @@
 use palisade_profiles::suite::Profiles;
 use palisade_suite::{
     Status, Suite,
-    mutate::{Baseline, Fate, Mutant},
+    mutate::{Baseline, Mutant, MutantOutcome},
 };
 
 #[path = "../../suite/tests/suite/support.rs"]
@@ -117,7 +117,7 @@ fn excepted_check_counts_as_uncovered() {
 /// The survivors, of messages or of expressions: line, column, path and the lines with the mistake.
 fn survivors(suite: &Suite, of_message: bool) -> Vec<String> {
     let baseline = Baseline::new(suite);
-    let survives = |mutant: &Mutant| matches!(baseline.fate(mutant), Fate::Survived { .. });
+    let survives = |mutant: &Mutant| matches!(baseline.outcome(mutant), MutantOutcome::Survived { .. });
     let mutants = baseline.mutants().into_iter().filter(|mutant| mutant.of_message == of_message).filter(survives);
     let shown = mutants
         .map(|Mutant { place, path, after, .. }| format!("{}:{} {path} {}", place.line, place.column, after.trim()));

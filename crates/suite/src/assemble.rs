@@ -18,7 +18,7 @@ use crate::{
     format::ExpectFields,
     loader::Loader,
     places::{Origin, Place},
-    request::Asked,
+    request::RequestFields,
     run::unasked,
     test_cluster::TestCluster,
 };
@@ -42,13 +42,13 @@ pub(crate) struct Draft {
 
 /// The request of a case.
 pub(crate) enum Question {
-    Fields(Box<Asked>),
+    Fields(Box<RequestFields>),
     Review(Box<Request>),
 }
 
 /// The treatment of policies without a binding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unbound {
+pub(crate) enum MissingBinding {
     /// Bind them.
     Bind,
     /// Report that they do nothing.
@@ -59,7 +59,7 @@ pub(crate) enum Unbound {
 
 /// The clusters of a suite, one for each version and each set of objects that single cases add.
 #[derive(Default)]
-struct Worlds {
+struct ClusterPool {
     /// Without the objects of single cases, and the policies that the API server rejects, with the reason.
     bases: BTreeMap<Minor, (TestCluster, BTreeMap<String, String>)>,
     keys: Vec<(Minor, Vec<Json>)>,
@@ -73,14 +73,14 @@ impl Loader<'_> {
         name: String,
         members: Vec<Member>,
         drafts: Vec<Draft>,
-        unbound: Unbound,
+        unbound: MissingBinding,
     ) -> Result<Suite, Vec<Problem>> {
         if !self.problems.is_empty() {
             return Err(self.problems);
         }
         let (mut members, sources) = cluster::lower(members, self.server.extension, self.files.now())?;
         self.bind(&mut members, unbound);
-        let mut clusters = Worlds::default();
+        let mut clusters = ClusterPool::default();
         let mut cases = Vec::new();
         for draft in drafts {
             cases.extend(self.assemble(draft, (&members, &sources), &mut clusters)?);
@@ -104,7 +104,7 @@ impl Loader<'_> {
         &mut self,
         draft: Draft,
         (members, sources): (&[Member], &[Source]),
-        clusters: &mut Worlds,
+        clusters: &mut ClusterPool,
     ) -> Result<Option<Case>, Vec<Problem>> {
         let policies: BTreeSet<_> = cluster::policies(members).map(Member::name).collect();
         if let Some(wanted) = draft.expect.policy.as_ref().filter(|wanted| !policies.contains(wanted.as_str())) {
@@ -165,13 +165,13 @@ impl Loader<'_> {
         Ok(Some(Case { name, place, cluster: index, request, decoded, unjudged, expect, assertions }))
     }
 
-    fn bind(&mut self, members: &mut Vec<Member>, unbound: Unbound) {
-        if unbound == Unbound::Leave {
+    fn bind(&mut self, members: &mut Vec<Member>, unbound: MissingBinding) {
+        if unbound == MissingBinding::Leave {
             return;
         }
         let mut bindings = Vec::new();
         for policy in cluster::unbound(members) {
-            if unbound == Unbound::Bind {
+            if unbound == MissingBinding::Bind {
                 let object = cluster::generated_binding(policy);
                 bindings.push(Member { object, origin: Origin { generated: true, ..policy.origin.clone() } });
             } else {
@@ -189,7 +189,7 @@ impl Loader<'_> {
     fn cluster(
         &mut self,
         (members, sources): (&[Member], &[Source]),
-        clusters: &mut Worlds,
+        clusters: &mut ClusterPool,
         key: (Minor, Vec<Json>),
     ) -> Result<usize, Vec<Problem>> {
         if let Some(known) = clusters.keys.iter().position(|known| *known == key) {

@@ -203,8 +203,8 @@ fn outcomes(path: &str, watch: &Watch) -> Vec<(&'static str, &'static str, bool)
     }
 }
 
-/// The answer of a selector to a request.
-type Said = fn(&Trace) -> Option<bool>;
+/// The result of a selector for a request.
+type TracePredicate = fn(&Trace) -> Option<bool>;
 
 /// The rules and selectors of a policy or binding.
 fn of_rules(member: &Member, field: &str, of: &str, traces: &[Trace], coverage: &mut Coverage) {
@@ -232,7 +232,7 @@ fn of_rules(member: &Member, field: &str, of: &str, traces: &[Trace], coverage: 
         let covered = traces.iter().any(|trace| trace.excludes.contains(&index));
         add(format!("{field}.excludeResourceRules[{index}]"), "the rule", "never excluded a request", covered);
     }
-    let selectors: [(&str, Said); 2] =
+    let selectors: [(&str, TracePredicate); 2] =
         [("namespaceSelector", |trace| trace.namespace_selector), ("objectSelector", |trace| trace.object_selector)];
     for (selector, said) in selectors {
         if matched[selector].as_object().is_none_or(|selector| selector.values().all(is_empty)) {

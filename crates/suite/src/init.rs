@@ -11,7 +11,7 @@ use crate::{
     Extension, Scaffolded, Server,
     cluster::{self, Member, Source},
     format,
-    request::{self, Asked},
+    request::{self, RequestFields},
     test_cluster::TestCluster,
 };
 
@@ -193,8 +193,11 @@ impl Trial {
 
     /// None if the API server rejects the object itself, or its answer is unknown.
     fn ask(&self, object: &Json) -> Option<Answer> {
-        let asked =
-            Asked { object: Some(object.clone()), user: request::user(None, None, None, None), ..Asked::default() };
+        let asked = RequestFields {
+            object: Some(object.clone()),
+            user: request::user(None, None, None, None),
+            ..RequestFields::default()
+        };
         let review = self.cluster.admit(&asked.request(self.cluster.kinds()).ok()?);
         if crate::run::unasked(&review).is_some() || matches!(review.outcome, Outcome::NoVerdict(_)) {
             return None;

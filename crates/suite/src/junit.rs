@@ -23,12 +23,12 @@ pub struct Case {
     /// The line in the file of the suite.
     pub line: usize,
     /// The result.
-    pub outcome: Outcome,
+    pub outcome: TestOutcome,
 }
 
 /// The result of a case.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum TestOutcome {
     /// It passed.
     Passed,
     /// It passed with this output.
@@ -71,16 +71,16 @@ fn write_suite(xml: &mut String, suite: &Suite) {
         let line = suite.file.as_ref().map(|_| format!("{file} line=\"{}\"", case.line)).unwrap_or_default();
         let _ = write!(xml, "    <testcase name=\"{name}\" classname=\"{class}\"{line}");
         let (tag, problem) = match &case.outcome {
-            Outcome::Passed => {
+            TestOutcome::Passed => {
                 xml.push_str("/>\n");
                 continue;
             }
-            Outcome::Noted(text) => {
+            TestOutcome::Noted(text) => {
                 let _ = writeln!(xml, "><system-out>{}</system-out></testcase>", escape(text));
                 continue;
             }
-            Outcome::Failed(problem) => ("failure", problem),
-            Outcome::Error(problem) => ("error", problem),
+            TestOutcome::Failed(problem) => ("failure", problem),
+            TestOutcome::Error(problem) => ("error", problem),
         };
         let (kind, message) = (attribute("type", problem.kind), escape(&problem.message));
         let text = escape(&problem.text);
@@ -90,8 +90,8 @@ fn write_suite(xml: &mut String, suite: &Suite) {
 }
 
 fn counts(cases: &[&Case]) -> String {
-    let failures = cases.iter().filter(|case| matches!(case.outcome, Outcome::Failed(_))).count();
-    let errors = cases.iter().filter(|case| matches!(case.outcome, Outcome::Error(_))).count();
+    let failures = cases.iter().filter(|case| matches!(case.outcome, TestOutcome::Failed(_))).count();
+    let errors = cases.iter().filter(|case| matches!(case.outcome, TestOutcome::Error(_))).count();
     format!("tests=\"{}\" failures=\"{failures}\" errors=\"{errors}\"", cases.len())
 }
 
@@ -128,10 +128,10 @@ mod tests {
         let problem = Problem { kind: Some("error"), message: text.to_owned(), text: text.to_owned() };
         let case = |outcome| Case { name: text.to_owned(), class: text.to_owned(), line: 7, outcome };
         let cases = [
-            Outcome::Passed,
-            Outcome::Noted(text.to_owned()),
-            Outcome::Failed(problem.clone()),
-            Outcome::Error(Problem { kind: None, ..problem }),
+            TestOutcome::Passed,
+            TestOutcome::Noted(text.to_owned()),
+            TestOutcome::Failed(problem.clone()),
+            TestOutcome::Error(Problem { kind: None, ..problem }),
         ];
         let suite = Suite { name: text.to_owned(), file: Some(text.to_owned()), cases: cases.map(case).into() };
         let xml = write(Some(text), &[suite, Suite::default()]);

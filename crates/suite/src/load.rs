@@ -8,7 +8,7 @@ use palisade_objects::json;
 use serde_json::Value as Json;
 
 use crate::{
-    assemble::{Draft, Question, Unbound},
+    assemble::{Draft, MissingBinding, Question},
     assertion::Assertion,
     cluster::{DEFINITION, Member},
     format::{self, Expect, ExpectFields, Manifest, Verdict},
@@ -16,7 +16,7 @@ use crate::{
     loader::{Files, Loader},
     patch,
     places::Origin,
-    request::{self, Asked},
+    request::{self, RequestFields},
     suite::Suite,
     test_cluster::Server,
 };
@@ -147,12 +147,12 @@ impl Loader<'_> {
             ));
         }
         let name = if suite.metadata.name.is_empty() { self.source.name().to_owned() } else { suite.metadata.name };
-        let unbound = if suite.generate_bindings { Unbound::Bind } else { Unbound::Note };
+        let unbound = if suite.generate_bindings { MissingBinding::Bind } else { MissingBinding::Note };
         self.finish(name, members, drafts, unbound)
     }
 
     fn case(&mut self, path: &str, case: &format::Case, defaults: &format::Defaults, drafts: &mut Vec<Draft>) {
-        let asked = Asked {
+        let asked = RequestFields {
             object: self.object(&format!("{path}.object"), case.object.as_ref()),
             old: self.object(&format!("{path}.old"), case.old.as_ref()),
             operation: case.operation,
@@ -253,7 +253,7 @@ impl Loader<'_> {
         (expect.clone(), assertions)
     }
 
-    fn variant(&mut self, path: &str, base: &Asked, variant: &format::Variant) -> Option<Asked> {
+    fn variant(&mut self, path: &str, base: &RequestFields, variant: &format::Variant) -> Option<RequestFields> {
         let mut asked = base.clone();
         let before = self.problems.len();
         if let Some(operation) = variant.operation {

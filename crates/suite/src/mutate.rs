@@ -81,9 +81,9 @@ impl Mutant {
     }
 }
 
-/// The fate of a mutant.
+/// The outcome of a mutant.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum MutantOutcome {
     /// It does not compile, so the API server would reject that mistake.
     Invalid,
     /// This case fails with it.
@@ -95,20 +95,20 @@ pub enum Fate {
     },
 }
 
-/// The fates of all mutants.
+/// The outcomes of all mutants.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Fates {
-    fates: BTreeMap<Mutant, Fate>,
+pub struct MutationReport {
+    outcomes: BTreeMap<Mutant, MutantOutcome>,
 }
 
-impl Fates {
-    /// Adds the fate of a mutant in one suite. It is killed if some suite kills it.
-    pub fn add(&mut self, mutant: Mutant, fate: Fate) {
-        match self.fates.entry(mutant) {
-            Entry::Vacant(entry) => drop(entry.insert(fate)),
-            Entry::Occupied(mut entry) => match (entry.get_mut(), fate) {
-                (Fate::Survived { cases }, Fate::Survived { cases: more }) => *cases += more,
-                (known @ Fate::Survived { .. }, fate) => *known = fate,
+impl MutationReport {
+    /// Adds the outcome of a mutant in one suite. It is killed if some suite kills it.
+    pub fn add(&mut self, mutant: Mutant, outcome: MutantOutcome) {
+        match self.outcomes.entry(mutant) {
+            Entry::Vacant(entry) => drop(entry.insert(outcome)),
+            Entry::Occupied(mut entry) => match (entry.get_mut(), outcome) {
+                (MutantOutcome::Survived { cases }, MutantOutcome::Survived { cases: more }) => *cases += more,
+                (known @ MutantOutcome::Survived { .. }, outcome) => *known = outcome,
                 _ => {}
             },
         }
@@ -116,12 +116,12 @@ impl Fates {
 
     /// How many were killed.
     pub fn killed(&self) -> usize {
-        self.fates.values().filter(|fate| matches!(fate, Fate::Killed(_))).count()
+        self.outcomes.values().filter(|outcome| matches!(outcome, MutantOutcome::Killed(_))).count()
     }
 
     /// How many there are that compile.
     pub fn total(&self) -> usize {
-        self.fates.values().filter(|fate| **fate != Fate::Invalid).count()
+        self.outcomes.values().filter(|outcome| **outcome != MutantOutcome::Invalid).count()
     }
 
     /// The percentage of mutants that compile and were killed; 100 if there are none.
@@ -132,15 +132,15 @@ impl Fates {
 
     /// Those that survived, by place, with the number of cases that evaluate their expression.
     pub fn survivors(&self) -> impl Iterator<Item = (&Mutant, usize)> {
-        self.fates.iter().filter_map(|(mutant, fate)| match fate {
-            Fate::Survived { cases } => Some((mutant, *cases)),
+        self.outcomes.iter().filter_map(|(mutant, outcome)| match outcome {
+            MutantOutcome::Survived { cases } => Some((mutant, *cases)),
             _ => None,
         })
     }
 
-    /// All mutants with their fates, by place.
-    pub fn fates(&self) -> impl Iterator<Item = (&Mutant, &Fate)> {
-        self.fates.iter()
+    /// All mutants with their outcomes, by place.
+    pub fn outcomes(&self) -> impl Iterator<Item = (&Mutant, &MutantOutcome)> {
+        self.outcomes.iter()
     }
 }
 
@@ -162,7 +162,7 @@ impl<'a> Baseline<'a> {
     }
 
     /// Tries a mutant on the cases that it concerns, up to the first that notices it.
-    pub fn fate(&self, mutant: &Mutant) -> Fate {
+    pub fn outcome(&self, mutant: &Mutant) -> MutantOutcome {
         let concerned: Vec<_> = self.passing.iter().filter(|(case, review)| mutant.concerns(case, review)).collect();
         let mut changed = BTreeMap::new();
         // A mutant that concerns no case must still compile to count.
@@ -170,14 +170,14 @@ impl<'a> Baseline<'a> {
         for index in std::iter::once(first).chain(concerned.iter().map(|(case, _)| case.cluster)) {
             if let Entry::Vacant(entry) = changed.entry(index) {
                 let cluster = self.suite.clusters.get(index).and_then(|cluster| mutant.apply(cluster));
-                let Some(cluster) = cluster else { return Fate::Invalid };
+                let Some(cluster) = cluster else { return MutantOutcome::Invalid };
                 entry.insert(cluster);
             }
         }
         let notices = |(case, _): &&&(&Case, Review)| judge(case, &case.ask(&changed[&case.cluster])) != Status::Passed;
         match concerned.iter().find(notices) {
-            Some((case, _)) => Fate::Killed(case.name.clone()),
-            None => Fate::Survived { cases: concerned.len() },
+            Some((case, _)) => MutantOutcome::Killed(case.name.clone()),
+            None => MutantOutcome::Survived { cases: concerned.len() },
         }
     }
 }

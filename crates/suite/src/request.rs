@@ -13,7 +13,7 @@ use crate::format;
 
 /// The fields of a case that make a request, with all defaults.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Asked {
+pub(crate) struct RequestFields {
     pub object: Option<Json>,
     pub old: Option<Json>,
     pub operation: Option<format::Operation>,
@@ -26,7 +26,7 @@ pub(crate) struct Asked {
 /// The user that a case has if it names none.
 pub(crate) const USER: &str = "test-user";
 
-impl Asked {
+impl RequestFields {
     /// The request.
     ///
     /// # Errors

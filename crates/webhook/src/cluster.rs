@@ -33,14 +33,14 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    metrics::{Metrics, Outcome},
+    metrics::{Metrics, ReviewOutcome},
     mutator::Mutated,
     profiles::{Loaded, Profiles, newest},
     review::{Call, Reply},
 };
 
 /// How long until a check that panicked is repeated.
-const AGAIN: Duration = Duration::from_secs(30);
+const RETRY_INTERVAL: Duration = Duration::from_secs(30);
 
 /// The profiles in effect, and their parameters.
 pub struct ClusterState {
@@ -99,18 +99,18 @@ impl ClusterState {
     }
 
     /// The reply to a call for a profile.
-    pub fn reply(&self, profile: &str, call: &Call) -> (Outcome, Reply) {
+    pub fn reply(&self, profile: &str, call: &Call) -> (ReviewOutcome, Reply) {
         let Some(mutator) = self.profiles.mutator(profile) else {
-            return (Outcome::NoProfile, Reply::default());
+            return (ReviewOutcome::NoProfile, Reply::default());
         };
         let params = self.params.get(&ObjectRef::new(&names::params(profile)).within(&call.namespace));
         // Unreadable parameters count as none: the policy denies all pods of the namespace anyway.
         let params = params.as_ref().and_then(|params| params.0.as_ref().ok());
         let mutated = mutator.mutate(call, params.map(|params| &params.spec));
         let outcome = match mutated {
-            Mutated::Complete { .. } => Outcome::Complete,
-            Mutated::NoParameters => Outcome::NoParameters,
-            Mutated::Patch { .. } => Outcome::Mutated,
+            Mutated::Complete { .. } => ReviewOutcome::Complete,
+            Mutated::NoParameters => ReviewOutcome::NoParameters,
+            Mutated::Patch { .. } => ReviewOutcome::Mutated,
         };
         (outcome, mutated.into())
     }
@@ -157,7 +157,7 @@ impl ClusterState {
             if panicked.is_empty() {
                 arrived.notified().await;
             } else {
-                let _ = timeout(AGAIN, arrived.notified()).await;
+                let _ = timeout(RETRY_INTERVAL, arrived.notified()).await;
             }
             // One write of the controller causes several events.
             sleep(Duration::from_millis(10)).await;

@@ -16,7 +16,7 @@ struct ResultLabel {
 
 /// The outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum ReviewOutcome {
     /// The pod was mutated.
     Mutated,
     /// There was nothing to mutate.
@@ -31,7 +31,7 @@ pub enum Outcome {
     Unread,
 }
 
-impl Outcome {
+impl ReviewOutcome {
     const ALL: [Self; 6] =
         [Self::Mutated, Self::Complete, Self::NoProfile, Self::NoParameters, Self::Malformed, Self::Unread];
 
@@ -54,7 +54,7 @@ impl Outcome {
 /// If a metric cannot be encoded.
 pub fn example() -> Result<String, std::fmt::Error> {
     let metrics = Metrics::new();
-    metrics.answered(Outcome::Mutated, Duration::from_micros(40));
+    metrics.answered(ReviewOutcome::Mutated, Duration::from_micros(40));
     metrics.ports.count_once("webhook");
     metrics.text()
 }
@@ -94,7 +94,7 @@ impl Metrics {
             upkeep_failed: Counter::default(),
         };
         // Prometheus sees no increase in a series that begins with 1.
-        for outcome in Outcome::ALL {
+        for outcome in ReviewOutcome::ALL {
             metrics.requests.get_or_create(&ResultLabel { result: outcome.text() }).inc_by(0);
         }
         metrics.registered()
@@ -142,7 +142,7 @@ impl Metrics {
     }
 
     /// A request was answered.
-    pub fn answered(&self, outcome: Outcome, took: Duration) {
+    pub fn answered(&self, outcome: ReviewOutcome, took: Duration) {
         self.requests.get_or_create(&ResultLabel { result: outcome.text() }).inc();
         self.durations.observe(took.as_secs_f64());
     }
@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn metric_names_match_the_dashboards() {
         let metrics = Metrics::new();
-        metrics.answered(Outcome::Mutated, Duration::from_micros(40));
+        metrics.answered(ReviewOutcome::Mutated, Duration::from_micros(40));
         metrics.certificate_expiry.set(7);
         let text = metrics.text().unwrap();
         for name in [

@@ -25,7 +25,7 @@ use tokio::time::Instant;
 use crate::{
     certificates::CurrentCertificate,
     cluster::ClusterState,
-    metrics::{Metrics, Outcome},
+    metrics::{Metrics, ReviewOutcome},
     review::{self, MAX_BYTES},
 };
 
@@ -76,7 +76,7 @@ async fn mutate(State(cx): State<Context>, Path(profile): Path<String>, request:
         // The memory of the body is released after the response.
         Ok((body, _share)) => answer(&cx, &profile, &body),
         Err(error) => {
-            cx.metrics.answered(Outcome::Unread, Duration::ZERO);
+            cx.metrics.answered(ReviewOutcome::Unread, Duration::ZERO);
             refusal(status(error), &error.to_string())
         }
     };
@@ -89,7 +89,7 @@ async fn mutate(State(cx): State<Context>, Path(profile): Path<String>, request:
 
 fn answer(cx: &Context, profile: &str, body: &[u8]) -> Response {
     let start = Instant::now();
-    let mut outcome = Outcome::Malformed;
+    let mut outcome = ReviewOutcome::Malformed;
     let answer = review::answer(body, |call| {
         let (found, reply) = cx.cluster.reply(profile, call);
         outcome = found;

@@ -34,7 +34,7 @@ use crate::{
 /// How long one turn may take.
 const TURN: Duration = Duration::from_secs(30);
 /// The shortest time between two turns.
-const PAUSE: Duration = Duration::from_millis(100);
+const MIN_INTERVAL: Duration = Duration::from_millis(100);
 
 const REGISTRATION: &str = "MutatingWebhookConfiguration palisade-webhook";
 const PUBLISHED: &str = "ConfigMap palisade-webhook-ca";
@@ -107,7 +107,7 @@ impl Upkeep {
                     self.cx.metrics.upkeep_failed.inc();
                     tracing::warn!(%error, "could not maintain or publish the certificate; will retry");
                 }
-                sleep(PAUSE).await;
+                sleep(MIN_INTERVAL).await;
                 let _ = timeout(self.interval, cluster.changed.notified()).await;
             }
         };

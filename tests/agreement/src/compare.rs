@@ -85,14 +85,14 @@ impl Comparison {
 
 /// What an expression gives.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum ExpressionOutcome {
     NoVerdict,
     Rejected,
     Value(String),
     Error(String),
 }
 
-impl Outcome {
+impl ExpressionOutcome {
     /// The API server's.
     pub(crate) fn of(line: &Line) -> Self {
         let answer = &line.answer;
@@ -145,15 +145,17 @@ impl Subject {
     }
 
     /// What an expression without variables gives.
-    pub(crate) fn outcome(&mut self, line: &Line) -> Outcome {
+    pub(crate) fn outcome(&mut self, line: &Line) -> ExpressionOutcome {
         let environment = self.environment(line, Mode::Stored);
         match environment.compile(&line.expr, result_type(line)) {
             Ok(program) => match program.evaluate(&bind(self.fixture(line)), PER_CALL_LIMIT).result {
-                Ok(value) => Outcome::Value(without_quantities(&value.canonical())),
-                Err(error) => Outcome::Error(error.to_string()),
+                Ok(value) => ExpressionOutcome::Value(without_quantities(&value.canonical())),
+                Err(error) => ExpressionOutcome::Error(error.to_string()),
             },
-            Err(issues) if issues.iter().any(|issue| issue.kind == IssueKind::Unsupported) => Outcome::NoVerdict,
-            Err(_) => Outcome::Rejected,
+            Err(issues) if issues.iter().any(|issue| issue.kind == IssueKind::Unsupported) => {
+                ExpressionOutcome::NoVerdict
+            }
+            Err(_) => ExpressionOutcome::Rejected,
         }
     }
 

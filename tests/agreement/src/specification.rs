@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::Value as Json;
 
 use crate::{
-    compare::{Outcome, Subject},
+    compare::{ExpressionOutcome, Subject},
     lines::{Error, Line, parse},
 };
 
@@ -63,7 +63,7 @@ impl Specification {
                 Ending::NotExpressible
             } else {
                 let line = Line::deserialize(&json).map_err(content)?;
-                let (ours, theirs) = (subject.outcome(&line), Outcome::of(&line));
+                let (ours, theirs) = (subject.outcome(&line), ExpressionOutcome::of(&line));
                 let ending = ending(&spec.unwrap_or_default(), &ours, &theirs);
                 if ending == Ending::Differs {
                     let expr = &line.expr;
@@ -78,13 +78,13 @@ impl Specification {
     }
 }
 
-fn ending(spec: &str, ours: &Outcome, theirs: &Outcome) -> Ending {
+fn ending(spec: &str, ours: &ExpressionOutcome, theirs: &ExpressionOutcome) -> Ending {
     match (ours, theirs) {
-        (Outcome::NoVerdict, _) => Ending::NoVerdict,
+        (ExpressionOutcome::NoVerdict, _) => Ending::NoVerdict,
         _ if ours != theirs => Ending::Differs,
-        (Outcome::Rejected, _) => Ending::NotEnabled,
-        (Outcome::Error(_), _) if spec == "error" => Ending::Passed,
-        (Outcome::Value(value), _) if value == spec => Ending::Passed,
+        (ExpressionOutcome::Rejected, _) => Ending::NotEnabled,
+        (ExpressionOutcome::Error(_), _) if spec == "error" => Ending::Passed,
+        (ExpressionOutcome::Value(value), _) if value == spec => Ending::Passed,
         _ => Ending::AsApiServer,
     }
 }

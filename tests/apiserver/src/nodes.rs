@@ -27,7 +27,7 @@ type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 pub const CONTROLLERS: [&str; 4] =
     ["deployment-controller", "replicaset-controller", "job-controller", "disruption-controller"];
 /// The interval between two polls of the pods.
-const LOOK: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 const MERGE: &str = "application/merge-patch+json";
 
 /// Runs the pods of the operator's namespace. Dropping it kills them.
@@ -88,7 +88,7 @@ impl Nodes {
                 if let Err(error) = work.turn().await {
                     eprintln!("nodes: {error}");
                 }
-                tokio::time::sleep(LOOK).await;
+                tokio::time::sleep(POLL_INTERVAL).await;
             }
         });
         Ok(Self { started, idle, _task: AbortOnDropHandle::new(task) })

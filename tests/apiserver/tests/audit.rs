@@ -4,7 +4,7 @@ use std::io::Write as _;
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::{Api, api::DeleteParams};
-use palisade_cli::Outcome;
+use palisade_cli::CommandOutput;
 use palisade_controlplane::Shutdown;
 use palisade_tests::{Cluster, TestResult, Verdict, ensure, eventually, hostile_pod};
 use serde_json::{Value as Json, json};
@@ -72,7 +72,7 @@ pub(crate) async fn metrics_of_an_api_server_count_by_profile(cluster: &mut Clus
 }
 
 /// Runs `palisade audit --metrics` with a kubeconfig.
-async fn audit_metrics(kubeconfig: &str) -> TestResult<Outcome> {
+async fn audit_metrics(kubeconfig: &str) -> TestResult<CommandOutput> {
     let mut file = NamedTempFile::new()?;
     file.write_all(kubeconfig.as_bytes())?;
     let path = file.path().display().to_string();
@@ -81,7 +81,7 @@ async fn audit_metrics(kubeconfig: &str) -> TestResult<Outcome> {
 }
 
 async fn by_its_metrics(cluster: &Cluster, kubeconfig: &str, [denied, warned, noted]: [&str; 3]) -> TestResult {
-    let Outcome { code, out, err } = audit_metrics(kubeconfig).await?;
+    let CommandOutput { code, out, err } = audit_metrics(kubeconfig).await?;
     ensure!(code == 0, "{code}: {err}");
     let found: Json = serde_json::from_str(&out)?;
     let of =
@@ -93,7 +93,7 @@ async fn by_its_metrics(cluster: &Cluster, kubeconfig: &str, [denied, warned, no
         let actions = ["deny", "warn", "audit"].map(|action| of_profile[action].to_string());
         ensure!(actions == counts, "{profile}: {of_profile}");
     }
-    let Outcome { code, err, .. } = audit_metrics(&cluster.kubeconfig_of("default")?).await?;
+    let CommandOutput { code, err, .. } = audit_metrics(&cluster.kubeconfig_of("default")?).await?;
     ensure!(code == 2 && err.contains("system:monitoring"), "{code}: {err}");
     Ok(())
 }

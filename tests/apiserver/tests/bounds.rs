@@ -15,7 +15,7 @@ crate::groups::scenarios! {
 
 const UID: i64 = 50_001;
 /// At most so many times the CPU time of the same request in a namespace that no profile selects.
-const MOST: f64 = 5.0;
+const MAX_RATIO: f64 = 5.0;
 /// Less CPU time than this, in milliseconds, cannot be distinguished from none: the kernel counts in ticks of 10.
 const FLOOR: f64 = 60.0;
 /// And so many milliseconds for each megabyte of a single text: cel-go counts the characters of each text that an
@@ -264,7 +264,7 @@ async fn compare(
         ensure!(verdict == Verdict::Admitted, "where nothing is judged: {}", short(&verdict));
         let (with, verdict) = cost(cluster, judged, object).await?;
         (here, there) = (with.min(here), without.min(there));
-        if ratio(here, there) <= MOST || ratio(here, there) > 4.0 * MOST {
+        if ratio(here, there) <= MAX_RATIO || ratio(here, there) > 4.0 * MAX_RATIO {
             return Ok((here, there, short(&verdict)));
         }
     }
@@ -311,13 +311,13 @@ pub(crate) async fn judging_a_long_list_costs_a_bounded_multiple(cluster: &mut C
                 } else {
                     0.0
                 };
-                if ratio > MOST && here > MOST * there + text {
+                if ratio > MAX_RATIO && here > MAX_RATIO * there + text {
                     failures.push(line);
                 }
             }
         }
         // Longer ones could take hours.
-        ensure!(failures.is_empty(), "more than {MOST} times as much CPU time:\n{}", failures.join("\n"));
+        ensure!(failures.is_empty(), "more than {MAX_RATIO} times as much CPU time:\n{}", failures.join("\n"));
     }
     println!("the worst: {worst:.1}x");
     cluster.start_controller().await?;

@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use palisade_cli::Outcome;
+use palisade_cli::CommandOutput;
 use palisade_tests::{Cluster, TestResult, ensure, eventually, hostile_pod, tool_pod};
 use serde_json::{Value as Json, json};
 use tempfile::NamedTempFile;
@@ -14,7 +14,7 @@ crate::groups::scenarios! {
 const UID: i64 = 50_001;
 
 /// Runs a command of `palisade` against the cluster.
-pub(crate) async fn palisade(cluster: &Cluster, arguments: &[&str]) -> TestResult<Outcome> {
+pub(crate) async fn palisade(cluster: &Cluster, arguments: &[&str]) -> TestResult<CommandOutput> {
     let mut kubeconfig = NamedTempFile::new()?;
     kubeconfig.write_all(cluster.control_plane.kubeconfig().as_bytes())?;
     let mut all: Vec<_> = ["palisade"].iter().chain(arguments).map(Into::into).collect();
@@ -24,14 +24,14 @@ pub(crate) async fn palisade(cluster: &Cluster, arguments: &[&str]) -> TestResul
 }
 
 /// Runs a command that asks no cluster.
-pub(crate) async fn offline(arguments: &[&str]) -> TestResult<Outcome> {
+pub(crate) async fn offline(arguments: &[&str]) -> TestResult<CommandOutput> {
     let all: Vec<_> = ["palisade"].iter().chain(arguments).map(Into::into).collect();
     Ok(tokio::task::spawn_blocking(move || palisade_cli::captured(all)).await?)
 }
 
 /// What a command prints that must succeed.
 pub(crate) async fn printed(cluster: &Cluster, arguments: &[&str]) -> TestResult<String> {
-    let Outcome { code, out, err } = palisade(cluster, arguments).await?;
+    let CommandOutput { code, out, err } = palisade(cluster, arguments).await?;
     ensure!(code == 0, "{arguments:?}: {code}: {out}{err}");
     Ok(out)
 }

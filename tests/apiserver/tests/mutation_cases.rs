@@ -17,7 +17,7 @@ crate::groups::scenarios! {
 
 /// How often, and in which intervals, to ask until the policies are in force.
 const ROUNDS: usize = 120;
-const PAUSE: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 pub(crate) async fn mutation_cases_match_the_api_server(cluster: &mut Cluster) -> TestResult {
     let cases = mutations::cases(&root().join("tests/apiserver/cases/mutation"));
@@ -37,7 +37,7 @@ pub(crate) async fn mutation_cases_match_the_api_server(cluster: &mut Cluster) -
         cases.iter().map(|case| (case.name.as_str(), (case, vec!["not asked".to_owned()]))).collect();
     for round in 0..ROUNDS {
         if round > 0 {
-            tokio::time::sleep(PAUSE).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
         for (case, problems) in pending.values_mut() {
             *problems = compare(cluster, case).await;

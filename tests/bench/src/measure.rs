@@ -63,7 +63,7 @@ pub(crate) struct Beside {
 const AT_ONCE: usize = 2;
 
 /// For how long the API server's CPU is watched to see whether it is at rest, and how long that may take.
-const PAUSE: Duration = Duration::from_secs(3);
+const REST_WINDOW: Duration = Duration::from_secs(3);
 const SETTLE_LIMIT: Duration = Duration::from_mins(2);
 
 /// Measures all arms.
@@ -188,10 +188,10 @@ async fn prepare(cluster: &Cluster, arm: &Arm) -> Result<Option<Applied>> {
 
 /// Waits until the API server has little to do: after each definition of a kind it makes its `OpenAPI` documents anew.
 async fn settle(cluster: &Cluster) -> Result<()> {
-    for _ in 0..SETTLE_LIMIT.as_secs() / PAUSE.as_secs() {
+    for _ in 0..SETTLE_LIMIT.as_secs() / REST_WINDOW.as_secs() {
         let before = cluster.apiserver_cpu()?;
-        tokio::time::sleep(PAUSE).await;
-        if cluster.apiserver_cpu()?.saturating_sub(before) < PAUSE / 20 {
+        tokio::time::sleep(REST_WINDOW).await;
+        if cluster.apiserver_cpu()?.saturating_sub(before) < REST_WINDOW / 20 {
             return Ok(());
         }
     }

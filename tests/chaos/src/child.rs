@@ -15,7 +15,7 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::{Result, timeline::Timeline};
 
 /// How long after its end a program is started again. A kubelet waits longer, from 10 s up.
-const PAUSE: Duration = Duration::from_secs(1);
+const RESTART_DELAY: Duration = Duration::from_secs(1);
 
 /// How to start a program.
 pub(crate) struct Program {
@@ -102,7 +102,7 @@ impl Inner {
                 timeline.note(format!("{} has ended by itself ({status})", self.program.name));
             }
             self.child = None;
-            self.not_before = self.not_before.max(Instant::now() + PAUSE);
+            self.not_before = self.not_before.max(Instant::now() + RESTART_DELAY);
         }
         if Instant::now() < self.not_before {
             return Ok(());
@@ -118,7 +118,7 @@ impl Inner {
             .stderr(log)
             .spawn();
         self.starts += 1;
-        self.not_before = Instant::now() + PAUSE;
+        self.not_before = Instant::now() + RESTART_DELAY;
         self.child = Some(child?);
         Ok(())
     }

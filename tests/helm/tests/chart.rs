@@ -8,7 +8,7 @@ use std::{
     process::{Command, ExitCode, Output},
 };
 
-use palisade_apiserver::objects::{Kinds, Refused, Sent, Surroundings, receive};
+use palisade_apiserver::objects::{Kinds, Refused, RequestContext, Submission, receive};
 use palisade_cel::Minor;
 use palisade_helm::{helm, root};
 use serde_json::Value as Json;
@@ -160,8 +160,8 @@ fn valid(kinds: &Kinds, object: &Json) {
         return;
     };
     let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
-    let sent = Sent { resource, subresource: "", namespace, object, old: None };
-    match receive(kinds, sent, &Surroundings::default()) {
+    let sent = Submission { resource, subresource: "", namespace, object, old: None };
+    match receive(kinds, sent, &RequestContext::default()) {
         Ok(received) => assert!(received.warnings.is_empty(), "{}: {:?}", name(object), received.warnings),
         Err(Refused::NoVerdict(why)) => panic!("{} {}: no verdict: {why}", kinds.minor(), name(object)),
         Err(refused) => panic!("{} {}: {refused}", kinds.minor(), name(object)),

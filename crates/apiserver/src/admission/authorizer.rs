@@ -10,8 +10,8 @@ use palisade_cel::{
 
 use super::Request;
 
-/// Answers authorization checks that expressions make.
-pub trait Answers: Send + Sync {
+/// Decides authorization checks that expressions make, if the answer is known.
+pub trait PartialAuthorizer: Send + Sync {
     /// Whether the user may do it, if that is known.
     fn answer(&self, user: &User, attributes: &Attributes) -> Option<Decision>;
 }
@@ -21,22 +21,22 @@ pub trait Answers: Send + Sync {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Privileged;
 
-impl Answers for Privileged {
+impl PartialAuthorizer for Privileged {
     fn answer(&self, user: &User, _: &Attributes) -> Option<Decision> {
         let privileged = user.groups.iter().any(|group| group == "system:masters");
         privileged.then(|| Decision { allowed: true, ..Decision::default() })
     }
 }
 
-/// Asks [`Answers`], and remembers the first question without an answer.
-pub(crate) struct Asked {
-    answers: Arc<dyn Answers>,
+/// Uses a [`PartialAuthorizer`], and records the first question without an answer.
+pub(crate) struct RecordingAuthorizer {
+    authorizer: Arc<dyn PartialAuthorizer>,
     unanswered: Mutex<Option<String>>,
 }
 
-impl Asked {
-    pub fn new(answers: Arc<dyn Answers>) -> Self {
-        Self { answers, unanswered: Mutex::new(None) }
+impl RecordingAuthorizer {
+    pub fn new(authorizer: Arc<dyn PartialAuthorizer>) -> Self {
+        Self { authorizer, unanswered: Mutex::new(None) }
     }
 
     /// Takes the first question without an answer, in words, if there is one.
@@ -45,15 +45,15 @@ impl Asked {
     }
 }
 
-impl Default for Asked {
+impl Default for RecordingAuthorizer {
     fn default() -> Self {
         Self::new(Arc::new(Privileged))
     }
 }
 
-impl Authorizer for Asked {
+impl Authorizer for RecordingAuthorizer {
     fn authorize(&self, user: &User, attributes: &Attributes) -> Decision {
-        self.answers.answer(user, attributes).unwrap_or_else(|| {
+        self.authorizer.answer(user, attributes).unwrap_or_else(|| {
             let mut unanswered = self.unanswered.lock().unwrap_or_else(PoisonError::into_inner);
             unanswered.get_or_insert_with(|| question(user, attributes));
             Decision::default()
@@ -88,7 +88,7 @@ impl Authority {
 }
 
 /// The variables `authorizer` and `authorizer.requestResource` for a request.
-pub(crate) fn authority(request: &Request, asked: &Arc<Asked>) -> Authority {
+pub(crate) fn authority(request: &Request, authorizer: &Arc<RecordingAuthorizer>) -> Authority {
     let user = User {
         name: request.user.name.clone(),
         groups: request.user.groups.clone(),
@@ -103,7 +103,7 @@ pub(crate) fn authority(request: &Request, asked: &Arc<Asked>) -> Authority {
         ..Attributes::default()
     };
     Authority {
-        authorizer: authorizer::authorizer(user.clone(), Arc::clone(asked) as _),
-        request_resource: authorizer::request_resource(user, Arc::clone(asked) as _, attributes),
+        authorizer: authorizer::authorizer(user.clone(), Arc::clone(authorizer) as _),
+        request_resource: authorizer::request_resource(user, Arc::clone(authorizer) as _, attributes),
     }
 }

@@ -16,7 +16,7 @@ use palisade_objects::json::Change as _;
 use serde_json::{Value as Json, json};
 
 use super::{
-    Answers, Privileged, Request, ResourceId,
+    PartialAuthorizer, Privileged, Request, ResourceId,
     chosen::Plugins,
     convert::convert,
     namespace,
@@ -29,7 +29,7 @@ use super::{
 };
 use crate::{
     create::{self, Refused, Status},
-    objects::{self, Kinds, Resource, Sent, Surroundings},
+    objects::{self, Kinds, RequestContext, Resource, Submission},
 };
 
 /// The namespaces that every cluster has.
@@ -55,7 +55,7 @@ pub struct Cluster {
     namespaces: Arc<BTreeMap<String, Json>>,
     /// By group and kind, then by namespace and name.
     objects: Arc<BTreeMap<(String, String), ByName>>,
-    answers: Arc<dyn Answers>,
+    authorizer: Arc<dyn PartialAuthorizer>,
 }
 
 /// A mutating webhook.
@@ -114,15 +114,15 @@ impl Cluster {
             pod_security: None,
             namespaces: Arc::new(NAMESPACES.iter().map(own).collect()),
             objects: Arc::default(),
-            answers: Arc::new(Privileged),
+            authorizer: Arc::new(Privileged),
         }
     }
 
     /// The same cluster with other answers to authorization checks. Without this the members of `system:masters` may
     /// do all, and for all other users there is no verdict.
     #[must_use]
-    pub fn with_answers(mut self, answers: Arc<dyn Answers>) -> Self {
-        self.answers = answers;
+    pub fn with_authorizer(mut self, authorizer: Arc<dyn PartialAuthorizer>) -> Self {
+        self.authorizer = authorizer;
         self
     }
 
@@ -191,9 +191,9 @@ impl Cluster {
                     (true, namespace) => namespace,
                     (false, _) => String::new(),
                 };
-                let sent = Sent { resource, subresource: "", namespace: &namespace, object: &object, old: None };
+                let sent = Submission { resource, subresource: "", namespace: &namespace, object: &object, old: None };
                 if !dumped {
-                    warnings.extend(objects::receive(&self.kinds, sent, &Surroundings::default())?.warnings);
+                    warnings.extend(objects::receive(&self.kinds, sent, &RequestContext::default())?.warnings);
                 }
                 let stored = self.as_stored(sent, "")?;
                 let object = stored.into_value();
@@ -279,8 +279,8 @@ impl Cluster {
         self.minor
     }
 
-    pub(crate) fn answers(&self) -> Arc<dyn Answers> {
-        Arc::clone(&self.answers)
+    pub(crate) fn authorizer(&self) -> Arc<dyn PartialAuthorizer> {
+        Arc::clone(&self.authorizer)
     }
 
     /// The policies that have bindings, by name. Others do nothing.

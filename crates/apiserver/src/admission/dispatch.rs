@@ -7,12 +7,12 @@ use serde_json::Value as Json;
 
 use super::{
     Cluster, Denial, Evaluation, Operation, Outcome, PolicyKind, Request, Review,
-    authorizer::{Asked, authority},
+    authorizer::{RecordingAuthorizer, authority},
     cluster::Stored,
     expression::{Evaluator, Expression, Inputs},
     matching::{self, Matched, unknown_namespace},
     namespace, params,
-    plugins::{self, Remarks, Side, VALIDATING_POLICIES},
+    plugins::{self, Phase, PluginRemarks, VALIDATING_POLICIES},
     policy::validating::{Binding, Policy},
     refusal::{MatchError, denial, forbidden},
     validate::{Annotation, Decision, Verdict, validate},
@@ -29,7 +29,7 @@ const FAILURE: &str = "validation.policy.admission.k8s.io/validation_failure";
 pub(crate) struct Dispatch<'a> {
     cluster: &'a Cluster,
     request: &'a Request,
-    asked: Arc<Asked>,
+    authorizer: Arc<RecordingAuthorizer>,
     denials: Vec<Denial>,
     unjudged: Vec<String>,
     warnings: Warnings,
@@ -42,7 +42,7 @@ impl<'a> Dispatch<'a> {
         Self {
             cluster,
             request,
-            asked: Arc::new(Asked::new(cluster.answers())),
+            authorizer: Arc::new(RecordingAuthorizer::new(cluster.authorizer())),
             denials: vec![],
             unjudged: vec![],
             warnings: Warnings::default(),
@@ -61,11 +61,11 @@ impl<'a> Dispatch<'a> {
     /// The result of the request: the validating plugins run in their order, the policies among them. The first denial
     /// ends it.
     pub fn run(mut self) -> Review {
-        if self.plugins(Side::Before) {
+        if self.plugins(Phase::Before) {
             self.policies();
             // A denial that is known may stand behind something that is not, but not behind another denial.
             if self.denials.is_empty() {
-                self.plugins(Side::After);
+                self.plugins(Phase::After);
             }
         }
         self.review()
@@ -87,15 +87,15 @@ impl<'a> Dispatch<'a> {
     }
 
     /// Asks the other plugins that validate; whether they let the request pass.
-    fn plugins(&mut self, side: Side) -> bool {
+    fn plugins(&mut self, phase: Phase) -> bool {
         let request = self.request;
         if request.operation == Operation::Connect {
             // No plugin that is modelled looks at connections.
             return true;
         }
         let attributes = plugins::Attributes { cluster: self.cluster, request, old: request.old_object.as_ref() };
-        let mut said = Remarks::default();
-        let result = attributes.validate(side, request.object.as_ref(), &mut said);
+        let mut said = PluginRemarks::default();
+        let result = attributes.validate(phase, request.object.as_ref(), &mut said);
         self.warn(&said.warnings);
         for (key, value) in said.annotations {
             self.audit(key, value);
@@ -215,9 +215,9 @@ impl<'a> Dispatch<'a> {
             param: param.as_deref(),
             log: &mut self.evaluations,
         };
-        let authority = authority(self.request, &self.asked);
+        let authority = authority(self.request, &self.authorizer);
         let verdict = validate(policy, &inputs, &of_conditions, &authority, &mut evaluator);
-        match self.asked.take_unanswered() {
+        match self.authorizer.take_unanswered() {
             Some(question) => Err(MatchError::NoVerdict(format!("it is not known {question}, which the policy asks"))),
             None => Ok(verdict),
         }

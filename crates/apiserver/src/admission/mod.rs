@@ -4,10 +4,10 @@
 //! A request that cannot be evaluated offline gets [`Outcome::NoVerdict`] with the reason.
 
 mod admission_review;
-mod alone;
 mod authorizer;
 mod chosen;
 mod cluster;
+mod compiled_policy;
 mod convert;
 mod dispatch;
 mod expression;
@@ -28,10 +28,10 @@ mod validate;
 mod warnings;
 mod webhook;
 
-pub use alone::{Objects, PolicyAlone, Said};
-pub use authorizer::{Answers, Privileged};
+pub use authorizer::{PartialAuthorizer, Privileged};
 pub use chosen::Plugins;
 pub use cluster::{Cluster, Webhook, WebhookAnswer};
+pub use compiled_policy::{CompiledPolicy, Objects, PolicyEvaluation};
 pub use inspect::Inspected;
 pub use matching::Trace;
 pub use mutating::{Misfit, MisfitCause, misfits};

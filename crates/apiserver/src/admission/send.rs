@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     create::{self, Status},
-    objects::{self, Kinds, NOT_SHOWN, Refused, Resource, Sent, Stored, Surroundings},
+    objects::{self, Kinds, NOT_SHOWN, Refused, RequestContext, Resource, Stored, Submission},
     validation::quote,
 };
 
@@ -164,8 +164,8 @@ impl Cluster {
     }
 
     /// An object as it is stored; `created` is its creation, if it is a manifest.
-    pub(super) fn as_stored(&self, created: Sent<'_>, subresource: &str) -> Result<Stored, Refused> {
-        self.kinds().stored_with(created, subresource, &Surroundings::default(), &|sent| Some(self.plugged(sent)))
+    pub(super) fn as_stored(&self, created: Submission<'_>, subresource: &str) -> Result<Stored, Refused> {
+        self.kinds().stored_with(created, subresource, &RequestContext::default(), &|sent| Some(self.plugged(sent)))
     }
 
     fn receive(
@@ -179,9 +179,9 @@ impl Cluster {
             .kinds()
             .by_plural(group, version, resource)
             .ok_or_else(|| Stop::NoVerdict(format!("there is no resource {}", request.resource.group_resource())))?;
-        let around = Surroundings::default();
+        let around = RequestContext::default();
         let (mut received, mut mutated) = (request.clone(), None);
-        let sent = |object, old| Sent {
+        let sent = |object, old| Submission {
             resource,
             subresource: &request.subresource,
             namespace: if resource.namespaced { &request.namespace } else { "" },
@@ -189,7 +189,7 @@ impl Cluster {
             old,
         };
         let stored = request.old_object.as_ref().map(|old| {
-            let created = Sent { subresource: "", ..sent(old, None) };
+            let created = Submission { subresource: "", ..sent(old, None) };
             self.as_stored(created, &request.subresource).map_err(stop)
         });
         let stored = stored.transpose()?;
@@ -214,7 +214,7 @@ impl Cluster {
                 if connects {
                     return Ok(object.clone());
                 }
-                let object = Kinds::applied(Sent { object, ..sent }, &|sent| Some(self.plugged(sent)));
+                let object = Kinds::applied(Submission { object, ..sent }, &|sent| Some(self.plugged(sent)));
                 attributes.mutate(&object).map_err(stop)
             };
             let before = plugins(&decoded.object)?;
@@ -231,7 +231,7 @@ impl Cluster {
                 mutated = Some(Mutated { before, after: after.clone() });
             }
             if let (Some(object), false) = (&received.object, connects) {
-                let sent = Sent { object, ..sent };
+                let sent = Submission { object, ..sent };
                 definition(self.minor(), request, object, stored.as_deref()).map_err(stop)?;
                 received.object = Some(objects::finish(self.kinds(), sent, &around, warnings).map_err(stop)?);
             }
@@ -274,7 +274,7 @@ fn names_version(request: &Request) -> bool {
 
 /// Rejects an object that a mutation has put into another namespace (`EnsureObjectNamespaceMatchesRequestNamespace` in
 /// apiserver `pkg/registry/rest/meta.go`).
-fn same_namespace(request: &Request, sent: Sent<'_>, object: &Json) -> Result<(), Stop> {
+fn same_namespace(request: &Request, sent: Submission<'_>, object: &Json) -> Result<(), Stop> {
     let namespace = object.pointer("/metadata/namespace").and_then(Json::as_str).unwrap_or_default();
     let is_other = ![namespace, sent.namespace].contains(&"") && namespace != sent.namespace;
     if request.subresource.is_empty() && is_other {

@@ -12,7 +12,7 @@ use super::{
     Cluster, Request, WebhookAnswer, matching,
     refusal::{MatchError, Stop, internal},
 };
-use crate::objects::Sent;
+use crate::objects::Submission;
 
 /// Asks the webhooks, and again if something changed the object since.
 #[derive(Default)]
@@ -32,7 +32,7 @@ impl Webhooks {
         &mut self,
         cluster: &Cluster,
         request: &mut Request,
-        sent: Sent<'_>,
+        sent: Submission<'_>,
         again: bool,
         warnings: &mut Vec<String>,
     ) -> Result<bool, Stop> {
@@ -53,7 +53,7 @@ impl Webhooks {
             let refused = |text: &str| Stop::Denied(vec![internal(text)]);
             if let Some(patched) = object.map_err(|error| refused(&error))? {
                 // What the types do not have is dropped without a word.
-                let decoded = cluster.kinds().decode(Sent { object: &patched, ..sent });
+                let decoded = cluster.kinds().decode(Submission { object: &patched, ..sent });
                 let decoded = decoded.map_err(|error| refused(&error.to_string()))?.object;
                 if request.object.as_ref() != Some(&decoded) {
                     self.again.append(&mut self.invoked);

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{Kinds, Refused, Resource, Sent, Stored, Surroundings, scale};
+use super::{Kinds, Refused, RequestContext, Resource, Stored, Submission, scale};
 
 /// The metadata that a client cannot set when it creates an object. The client cannot set the status either.
 const SYSTEM: &[&str] = &[
@@ -17,7 +17,7 @@ const SYSTEM: &[&str] = &[
 ];
 
 /// The object after the built-in admission plugins changed it at creation; none if that is unknown.
-pub(crate) type Plugins<'p> = &'p dyn Fn(Sent<'_>) -> Option<Value>;
+pub(crate) type Plugins<'p> = &'p dyn Fn(Submission<'_>) -> Option<Value>;
 
 impl Kinds {
     /// A stored object, as a request to it, or to one of its subresources if that is not empty, finds it.
@@ -34,23 +34,23 @@ impl Kinds {
         subresource: &str,
         namespace: &str,
         object: &Value,
-        around: &Surroundings<'_>,
+        around: &RequestContext<'_>,
     ) -> Result<Stored, Refused> {
-        let created = Sent { resource, subresource: "", namespace, object, old: None };
+        let created = Submission { resource, subresource: "", namespace, object, old: None };
         self.stored_with(created, subresource, around, &|_| None)
     }
 
     /// [`Self::stored`], with what plugins added when the object was created.
     pub(crate) fn stored_with(
         &self,
-        created: Sent<'_>,
+        created: Submission<'_>,
         subresource: &str,
-        around: &Surroundings<'_>,
+        around: &RequestContext<'_>,
         plugins: Plugins<'_>,
     ) -> Result<Stored, Refused> {
         let (resource, object) = (created.resource, created.object);
         if subresource == "scale" && object["kind"] == "Scale" {
-            let value = self.decode_stored(Sent { subresource, ..created }).map_err(unreadable)?;
+            let value = self.decode_stored(Submission { subresource, ..created }).map_err(unreadable)?;
             return Ok(Stored { value, parent: None, completed: !has_uid(object) });
         }
         let decoded = self.decode_stored(created).map_err(unreadable)?;
@@ -61,23 +61,29 @@ impl Kinds {
         }
         let paths = scale::paths(self.custom(resource), &resource.version);
         let shown = scale::of(&value, &paths);
-        let shown = self.decode_stored(Sent { subresource, object: &shown, ..created }).map_err(unreadable)?;
+        let shown = self.decode_stored(Submission { subresource, object: &shown, ..created }).map_err(unreadable)?;
         Ok(Stored { value: shown, parent: Some(value), completed })
     }
 
     /// The new object of an update, with what plugins added to the old one when it was created, if both are manifests.
     /// So it is after `kubectl apply`.
-    pub(crate) fn applied(sent: Sent<'_>, plugins: Plugins<'_>) -> Value {
+    pub(crate) fn applied(sent: Submission<'_>, plugins: Plugins<'_>) -> Value {
         let manifest = sent.subresource.is_empty() && sent.old.is_some_and(Stored::is_completed);
-        let created = manifest.then(|| plugins(Sent { old: None, ..sent })).flatten();
+        let created = manifest.then(|| plugins(Submission { old: None, ..sent })).flatten();
         created.unwrap_or_else(|| sent.object.clone())
     }
 
     /// A manifest as the object that was created from it. Where that cannot be told, the manifest is left as it is.
-    fn completed(&self, sent: Sent<'_>, given: Value, around: &Surroundings<'_>, plugins: Plugins<'_>) -> Value {
+    fn completed(
+        &self,
+        sent: Submission<'_>,
+        given: Value,
+        around: &RequestContext<'_>,
+        plugins: Plugins<'_>,
+    ) -> Value {
         let created = self.decode(sent).and_then(|received| {
-            let object = plugins(Sent { object: &received.object, ..sent }).unwrap_or(received.object);
-            self.prepare(Sent { object: &object, ..sent }, around)
+            let object = plugins(Submission { object: &received.object, ..sent }).unwrap_or(received.object);
+            self.prepare(Submission { object: &object, ..sent }, around)
         });
         let Ok(mut created) = created else { return given };
         let (Some(fields), Some(said)) = (created.as_object_mut(), given.as_object()) else { return given };

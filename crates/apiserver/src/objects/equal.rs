@@ -9,13 +9,13 @@ use super::table::{Own, Table, Type};
 
 /// Compares parts of two objects that are made of the same struct.
 #[derive(Clone, Copy)]
-pub(super) struct Same<'t> {
+pub(super) struct DeepEqual<'t> {
     table: &'t Table,
     /// The struct; of custom resources there is none, and their values are compared as they are.
     name: Option<&'t str>,
 }
 
-impl<'t> Same<'t> {
+impl<'t> DeepEqual<'t> {
     /// For objects of a struct of this name.
     pub(super) fn of(table: &'t Table, name: Option<&'t str>) -> Self {
         Self { table, name }
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn semantic_equality_matches_the_api_server() {
         let table = Table::of(Minor::DEFAULT);
-        let same = Same::of(&table, Some("core/v1.Pod")).below(&["spec"]);
+        let same = DeepEqual::of(&table, Some("core/v1.Pod")).below(&["spec"]);
         let pod = |spec: Value| json!({"containers": [spec]});
         for (a, b, wanted) in [
             (json!({"resources": {"limits": {"cpu": "1"}}}), json!({"resources": {"limits": {"cpu": "1000m"}}}), true),
@@ -154,7 +154,7 @@ mod tests {
         ] {
             assert_eq!(same.but(&[], &pod(a.clone()), &pod(b.clone())), wanted, "{a} {b}");
         }
-        let of_pod = Same::of(&table, Some("core/v1.Pod"));
+        let of_pod = DeepEqual::of(&table, Some("core/v1.Pod"));
         let at = |period: Value| json!({"spec": {"activeDeadlineSeconds": period}});
         assert!(!of_pod.at(&["spec", "activeDeadlineSeconds"], &at(json!(0)), &at(Value::Null)));
     }

@@ -17,7 +17,7 @@
 //! # Invented values
 //!
 //! The API server chooses some values anew for each object. Here they are fixed: see [`INVENTED_UID`],
-//! [`INVENTED_SUFFIX`] and [`Surroundings::now`]. `metadata.managedFields` is what the client sent, without what the
+//! [`INVENTED_SUFFIX`] and [`RequestContext::now`]. `metadata.managedFields` is what the client sent, without what the
 //! server would add.
 //!
 //! # What is exact
@@ -81,7 +81,7 @@ pub use custom::InspectedRule;
 pub(crate) use custom::judge_default;
 pub(crate) use gates::Gate;
 pub use kinds::Kinds;
-pub use prepare::{INVENTED_SUFFIX, INVENTED_UID, Surroundings};
+pub use prepare::{INVENTED_SUFFIX, INVENTED_UID, RequestContext};
 use resource::Source;
 pub use resource::{Resource, Subresource, Unserved};
 pub use stored::Stored;
@@ -89,7 +89,7 @@ pub use validate::{NOT_VALIDATED, is_validated, validated};
 
 /// An object as admission sees it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Received {
+pub struct AdmissionObject {
     /// The object.
     pub object: Value,
     /// The warnings that the client gets: `unknown field "spec.x"`, and what the strategy of the resource warns of.
@@ -129,7 +129,7 @@ pub enum Refused {
 
 /// A request: the object, and the resource that it is sent to.
 #[derive(Clone, Copy, Debug)]
-pub struct Sent<'a> {
+pub struct Submission<'a> {
     /// The resource.
     pub resource: &'a Resource,
     /// The subresource, or empty.
@@ -147,11 +147,11 @@ pub struct Sent<'a> {
 ///
 /// # Errors
 /// The API server rejects it before any policy evaluates it, or its answer is unknown.
-pub fn receive(kinds: &Kinds, sent: Sent<'_>, around: &Surroundings<'_>) -> Result<Received, Refused> {
+pub fn receive(kinds: &Kinds, sent: Submission<'_>, around: &RequestContext<'_>) -> Result<AdmissionObject, Refused> {
     let received = kinds.decode(sent)?;
     let mut warnings = received.warnings;
-    let object = finish(kinds, Sent { object: &received.object, ..sent }, around, &mut warnings)?;
-    Ok(Received { object, warnings })
+    let object = finish(kinds, Submission { object: &received.object, ..sent }, around, &mut warnings)?;
+    Ok(AdmissionObject { object, warnings })
 }
 
 /// The object that validating admission sees after mutating admission: prepared and valid. Adds the client's warnings.
@@ -160,8 +160,8 @@ pub fn receive(kinds: &Kinds, sent: Sent<'_>, around: &Surroundings<'_>) -> Resu
 /// The API server rejects it.
 pub fn finish(
     kinds: &Kinds,
-    sent: Sent<'_>,
-    around: &Surroundings<'_>,
+    sent: Submission<'_>,
+    around: &RequestContext<'_>,
     warnings: &mut Vec<String>,
 ) -> Result<Value, Refused> {
     let object = kinds.prepare(sent, around)?;
@@ -223,7 +223,7 @@ pub(crate) fn cannot_be_handled(kind: &str, version: &str, error: &str) -> Strin
 }
 
 impl Kinds {
-    fn source(sent: Sent<'_>) -> Result<(&Source, String, &str), Refused> {
+    fn source(sent: Submission<'_>) -> Result<(&Source, String, &str), Refused> {
         let r = sent.resource;
         if sent.subresource.is_empty() {
             return Ok((&r.source, r.api_version(), &r.kind));
@@ -239,16 +239,16 @@ impl Kinds {
     ///
     /// # Errors
     /// The API server cannot decode it, or its answer is unknown.
-    pub fn decode(&self, sent: Sent<'_>) -> Result<Received, Refused> {
+    pub fn decode(&self, sent: Submission<'_>) -> Result<AdmissionObject, Refused> {
         self.decode_as(sent, sent.old.is_none())
     }
 
     /// A stored object as admission sees it: decoded, with nothing stripped.
-    fn decode_stored(&self, sent: Sent<'_>) -> Result<Value, Refused> {
+    fn decode_stored(&self, sent: Submission<'_>) -> Result<Value, Refused> {
         self.decode_as(sent, false).map(|received| received.object)
     }
 
-    fn decode_as(&self, sent: Sent<'_>, is_new: bool) -> Result<Received, Refused> {
+    fn decode_as(&self, sent: Submission<'_>, is_new: bool) -> Result<AdmissionObject, Refused> {
         let (source, api_version, kind) = Self::source(sent)?;
         let (mut object, mut warnings) = match source {
             Source::Struct(name) => self.decode_builtin(name, &api_version, kind, sent)?,
@@ -286,7 +286,7 @@ impl Kinds {
         }
         object.insert("apiVersion".to_owned(), Value::from(api_version));
         object.insert("kind".to_owned(), Value::from(kind));
-        Ok(Received { object: Value::Object(object), warnings })
+        Ok(AdmissionObject { object: Value::Object(object), warnings })
     }
 
     fn decode_builtin(
@@ -294,7 +294,7 @@ impl Kinds {
         name: &str,
         api_version: &str,
         kind: &str,
-        sent: Sent<'_>,
+        sent: Submission<'_>,
     ) -> Result<(Map<String, Value>, Vec<String>), Refused> {
         let mut decoder = decode::Decoder::new(&self.table);
         let refused = |error: String| {

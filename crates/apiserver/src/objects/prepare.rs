@@ -6,7 +6,7 @@ use palisade_objects::json::Change as _;
 use serde_json::{Map, Value, json};
 
 use super::{
-    Kinds, Refused, Sent, Stored, convert,
+    Kinds, Refused, Stored, Submission, convert,
     decode::Decoder,
     drop::drop_disabled,
     encode, pods,
@@ -25,14 +25,14 @@ pub const INVENTED_UID: &str = "00000000-0000-4000-8000-000000000000";
 pub const INVENTED_SUFFIX: &str = "00000";
 /// The values that become part of an object in addition to those that the client sends.
 #[derive(Clone, Copy, Debug)]
-pub struct Surroundings<'a> {
+pub struct RequestContext<'a> {
     /// The time of the request, as RFC 3339 in UTC without a fraction: it becomes `metadata.creationTimestamp`.
     pub now: &'a str,
     /// The user, as `userInfo` of an `AdmissionReview`: a `CertificateSigningRequest` records it.
     pub user: &'a Value,
 }
 
-impl Default for Surroundings<'_> {
+impl Default for RequestContext<'_> {
     fn default() -> Self {
         Self { now: "2024-01-02T03:04:05Z", user: &Value::Null }
     }
@@ -65,7 +65,7 @@ impl Kinds {
     ///
     /// # Errors
     /// It can no longer be decoded, because of a mutation.
-    pub fn prepare(&self, sent: Sent<'_>, around: &Surroundings<'_>) -> Result<Value, Refused> {
+    pub fn prepare(&self, sent: Submission<'_>, around: &RequestContext<'_>) -> Result<Value, Refused> {
         let (source, api_version, kind) = Self::source(sent)?;
         if let Some(old) = sent.old {
             precondition(self.minor, sent, old)?;
@@ -113,7 +113,7 @@ impl Kinds {
     ///
     /// # Errors
     /// The errors in it.
-    pub fn validate(&self, sent: Sent<'_>, prepared: &Value) -> Result<(), Refused> {
+    pub fn validate(&self, sent: Submission<'_>, prepared: &Value) -> Result<(), Refused> {
         match Self::source(sent)?.0 {
             Source::Custom => {
                 self.custom(sent.resource).map_or(Ok(()), |custom| custom.validate(self.minor, sent, prepared))
@@ -124,7 +124,7 @@ impl Kinds {
 }
 
 /// Whether the client knows the object as it is now (`Store.Update` in apiserver `pkg/registry/generic/registry`).
-fn precondition(minor: Minor, sent: Sent<'_>, old: &Stored) -> Result<(), Refused> {
+fn precondition(minor: Minor, sent: Submission<'_>, old: &Stored) -> Result<(), Refused> {
     let version = |of: &Value| of.pointer("/metadata/resourceVersion").and_then(Value::as_str).unwrap_or("").to_owned();
     let (now, before) = (version(sent.object), version(old));
     if !now.is_empty() && (now.parse::<u64>().is_err() || now.starts_with('+')) {
@@ -158,13 +158,13 @@ fn precondition(minor: Minor, sent: Sent<'_>, old: &Stored) -> Result<(), Refuse
 }
 
 /// The scale that validating admission sees: that of the changed object.
-fn scaled(sent: Sent<'_>, old: &Stored) -> Value {
+fn scaled(sent: Submission<'_>, old: &Stored) -> Value {
     let mut scale = Value::clone(old);
     *scale.at_mut(&["spec"]) = sent.object["spec"].clone();
     scale
 }
 
-fn prepare_custom(sent: Sent<'_>, around: &Surroundings<'_>) -> Value {
+fn prepare_custom(sent: Submission<'_>, around: &RequestContext<'_>) -> Value {
     let mut object = sent.object.clone();
     let has_status = sent.resource.subresource("status").is_some();
     if let Some(fields) = object.as_object_mut() {
@@ -182,7 +182,7 @@ fn prepare_custom(sent: Sent<'_>, around: &Surroundings<'_>) -> Value {
     object
 }
 /// The struct of the resource itself.
-fn struct_of(sent: Sent<'_>) -> &str {
+fn struct_of(sent: Submission<'_>) -> &str {
     match &sent.resource.source {
         Source::Struct(name) => name,
         _ => "",
@@ -190,7 +190,7 @@ fn struct_of(sent: Sent<'_>) -> &str {
 }
 
 /// `rest.FillObjectMetaSystemFields`, and the generated name.
-fn system_fields(object: &mut Object, around: &Surroundings<'_>) {
+fn system_fields(object: &mut Object, around: &RequestContext<'_>) {
     let metadata = metadata(object);
     metadata.insert("uid".to_owned(), json!(INVENTED_UID));
     metadata.insert("creationTimestamp".to_owned(), json!(around.now));
@@ -203,7 +203,7 @@ fn system_fields(object: &mut Object, around: &Surroundings<'_>) {
     }
 }
 
-fn create(minor: Minor, name: &str, object: &mut Object, around: &Surroundings<'_>) {
+fn create(minor: Minor, name: &str, object: &mut Object, around: &RequestContext<'_>) {
     system_fields(object, around);
     let status = if STATUS_KEPT.contains(&name) { None } else { object.remove("status") };
     if is_generated(minor, name) {
@@ -254,7 +254,7 @@ fn namespace(namespace: &mut Object) {
 }
 
 /// Sets the requester of a certificate to the user of the request.
-fn requester(request: &mut Object, around: &Surroundings<'_>) {
+fn requester(request: &mut Object, around: &RequestContext<'_>) {
     let Some(spec) = request.get_mut("spec").and_then(Value::as_object_mut) else { return };
     for key in ["username", "uid", "groups", "extra"] {
         match around.user.get(key) {

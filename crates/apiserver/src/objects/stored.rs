@@ -14,9 +14,10 @@ use serde_json::Value;
 /// taken for it:
 ///
 /// ```compile_fail,E0308
-/// # use palisade_apiserver::objects::{Received, Sent, Resource};
-/// # fn wrong<'a>(resource: &'a Resource, submitted: &'a Received, object: &'a serde_json::Value) -> Sent<'a> {
-/// Sent { resource, subresource: "", namespace: "default", object, old: Some(&submitted.object) }
+/// # use palisade_apiserver::objects::{AdmissionObject, Submission, Resource};
+/// # use serde_json::Value;
+/// # fn wrong<'a>(resource: &'a Resource, submitted: &'a AdmissionObject, object: &'a Value) -> Submission<'a> {
+/// Submission { resource, subresource: "", namespace: "default", object, old: Some(&submitted.object) }
 /// # }
 /// ```
 #[derive(Clone, Debug, PartialEq)]

@@ -6,7 +6,7 @@ use palisade_objects::json::Change as _;
 use serde_json::{Map, Value, json};
 
 use super::{
-    equal::Same,
+    equal::DeepEqual,
     pods, service,
     strategy::{claim, clean_secrets, is_generated, metadata},
     table::Table,
@@ -52,7 +52,7 @@ pub(super) fn update(table: &Table, minor: Minor, name: &str, subresource: &str,
         }
     }
     let counts = is_generated(minor, name) && !matches!(subresource, "status" | "finalize") && kind != "PriorityClass";
-    let same = Same::of(table, Some(name));
+    let same = DeepEqual::of(table, Some(name));
     let before = Value::Object(old.clone());
     let more = counts && {
         let now = Value::Object(object.clone());
@@ -168,7 +168,7 @@ pub(super) fn custom(object: &mut Object, old: &Object, subresource: &str, has_s
         replace(object, old, &["status"]);
     }
     let table = Table::empty(Minor::DEFAULT);
-    let same = Same::of(&table, None);
+    let same = DeepEqual::of(&table, None);
     let more = !same.but(&["metadata"], &Value::Object(object.clone()), &Value::Object(old.clone()));
     keep_metadata(object, old, more);
 }

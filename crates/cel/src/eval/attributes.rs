@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{
     Error,
-    machine::{Machine, Outcome, Slot},
+    machine::{EvalResult, Machine, Slot},
     node::{Attribute, Base, Key, Node, Qualifier},
     structs,
 };
@@ -14,7 +14,7 @@ use crate::{
 };
 
 impl<'a> Machine<'a, '_> {
-    pub(super) fn attribute(&mut self, attribute: &'a Attribute) -> Outcome<'a> {
+    pub(super) fn attribute(&mut self, attribute: &'a Attribute) -> EvalResult<'a> {
         let value = self.resolve(attribute);
         if matches!(&value, Err(error) if error.fatal) {
             return value;
@@ -26,7 +26,7 @@ impl<'a> Machine<'a, '_> {
         value
     }
 
-    pub(super) fn test(&mut self, attribute: &'a Attribute) -> Outcome<'a> {
+    pub(super) fn test(&mut self, attribute: &'a Attribute) -> EvalResult<'a> {
         let value = self.resolve(attribute);
         if matches!(&value, Err(error) if error.fatal) {
             return value;
@@ -40,7 +40,7 @@ impl<'a> Machine<'a, '_> {
         }
     }
 
-    pub(super) fn resolve(&mut self, attribute: &'a Attribute) -> Outcome<'a> {
+    pub(super) fn resolve(&mut self, attribute: &'a Attribute) -> EvalResult<'a> {
         let base = match &attribute.base {
             Base::Global(name) => {
                 // A value that does not fit its schema is an error where it is read.
@@ -63,11 +63,11 @@ impl<'a> Machine<'a, '_> {
         self.qualify_all(base, &attribute.qualifiers)
     }
 
-    pub(super) fn resolve_deep(&mut self, attribute: &'a Attribute) -> Outcome<'a> {
+    pub(super) fn resolve_deep(&mut self, attribute: &'a Attribute) -> EvalResult<'a> {
         with_stack(|| self.resolve(attribute))
     }
 
-    pub(super) fn qualify_all(&mut self, mut value: Value<'a>, qualifiers: &'a [Qualifier]) -> Outcome<'a> {
+    pub(super) fn qualify_all(&mut self, mut value: Value<'a>, qualifiers: &'a [Qualifier]) -> EvalResult<'a> {
         let mut optional = false;
         if let Value::Optional(inner) = &value {
             let Some(inner) = inner else { return Ok(value) };
@@ -144,7 +144,7 @@ impl<'a> Machine<'a, '_> {
         }
     }
 
-    pub(super) fn local(&mut self, slot: usize) -> Outcome<'a> {
+    pub(super) fn local(&mut self, slot: usize) -> EvalResult<'a> {
         self.force(slot)?;
         match &self.slots[slot] {
             Slot::Known(outcome) => outcome.clone(),

@@ -2,7 +2,7 @@
 
 use super::{
     Error,
-    machine::{Machine, Outcome, Slot},
+    machine::{EvalResult, Machine, Slot},
     node::{Call, RegexFunction, Target},
 };
 use crate::{
@@ -16,7 +16,7 @@ const ADDERS: &[&str] =
     &["types.Bytes", "types.Double", "types.Duration", "types.Int", "types.String", "types.Timestamp", "types.Uint"];
 
 impl<'a> Machine<'a, '_> {
-    pub(super) fn call(&mut self, call: &'a Call) -> Outcome<'a> {
+    pub(super) fn call(&mut self, call: &'a Call) -> EvalResult<'a> {
         let mut few: [Value<'a>; 4] = Default::default();
         let mut many;
         let args = if call.args.len() <= few.len() {
@@ -78,7 +78,7 @@ impl<'a> Machine<'a, '_> {
     }
 
     /// The value of an accumulator, which its slot loses: the call makes the next one of it, in place if it can.
-    pub(super) fn consume(&mut self, slot: usize) -> Outcome<'a> {
+    pub(super) fn consume(&mut self, slot: usize) -> EvalResult<'a> {
         self.force(slot)?;
         self.charge(1)?;
         match std::mem::replace(&mut self.slots[slot], Slot::Empty) {
@@ -88,7 +88,7 @@ impl<'a> Machine<'a, '_> {
     }
 }
 
-fn dispatch<'a>(call: &'a Call, args: &mut [Value<'a>]) -> Outcome<'a> {
+fn dispatch<'a>(call: &'a Call, args: &mut [Value<'a>]) -> EvalResult<'a> {
     let overload = match &call.target {
         Target::Dynamic(eval) => return eval(args),
         Target::Regex(function, regex) => return matched(*function, regex, args),
@@ -103,7 +103,7 @@ fn dispatch<'a>(call: &'a Call, args: &mut [Value<'a>]) -> Outcome<'a> {
 }
 
 /// A call with a regular expression that was compiled before.
-fn matched<'a>(function: RegexFunction, regex: &Regex, args: &[Value<'a>]) -> Outcome<'a> {
+fn matched<'a>(function: RegexFunction, regex: &Regex, args: &[Value<'a>]) -> EvalResult<'a> {
     let Some(text) = args.first().and_then(Value::as_str) else { return Err(Error::no_such_overload()) };
     match (function, args.get(2)) {
         (RegexFunction::Matches, None) => Ok(Value::Bool(regex.is_match(text))),

@@ -16,7 +16,7 @@ use crate::{
 const LIST_COST: u64 = 10;
 const MAP_COST: u64 = 30;
 
-pub(super) type Outcome<'a> = Result<Value<'a>, Error>;
+pub(super) type EvalResult<'a> = Result<Value<'a>, Error>;
 
 /// Evaluates a program.
 pub(super) fn run<'a>(program: &'a Program, activation: &Activation<'a>, limit: u64) -> Evaluation<'a> {
@@ -27,7 +27,7 @@ pub(super) fn run<'a>(program: &'a Program, activation: &Activation<'a>, limit: 
 }
 
 /// Evaluates a node with constant parts.
-pub(super) fn run_constant(node: &Node) -> Outcome<'static> {
+pub(super) fn run_constant(node: &Node) -> EvalResult<'static> {
     let activation = Activation::new();
     let mut machine = Machine { activation: &activation, slots: Vec::new(), boxed: true, cost: 0, limit: u64::MAX };
     machine.eval(node).map(Value::into_owned)
@@ -38,7 +38,7 @@ pub(super) enum Slot<'a> {
     Empty,
     /// An accumulator that was not used yet.
     Lazy(&'a Node),
-    Known(Outcome<'a>),
+    Known(EvalResult<'a>),
 }
 
 pub(super) struct Machine<'a, 'r> {
@@ -56,7 +56,7 @@ impl<'a> Machine<'a, '_> {
         if self.cost > self.limit { Err(Error::cost_limit()) } else { Ok(()) }
     }
 
-    pub(super) fn eval(&mut self, node: &'a Node) -> Outcome<'a> {
+    pub(super) fn eval(&mut self, node: &'a Node) -> EvalResult<'a> {
         match node {
             Node::Const(value) => constant(value),
             Node::Attribute(attribute) => self.attribute(attribute),
@@ -64,7 +64,7 @@ impl<'a> Machine<'a, '_> {
         }
     }
 
-    fn eval_node(&mut self, node: &'a Node) -> Outcome<'a> {
+    fn eval_node(&mut self, node: &'a Node) -> EvalResult<'a> {
         match node {
             Node::Const(value) => constant(value),
             Node::Attribute(attribute) => self.attribute(attribute),
@@ -102,7 +102,7 @@ impl<'a> Machine<'a, '_> {
     }
 
     /// `&&` and `||`: one term decides, whatever the errors of others.
-    fn logical(&mut self, terms: &'a [Node], decisive: bool) -> Outcome<'a> {
+    fn logical(&mut self, terms: &'a [Node], decisive: bool) -> EvalResult<'a> {
         let mut failure = None;
         for term in terms {
             match self.eval(term) {
@@ -120,7 +120,7 @@ impl<'a> Machine<'a, '_> {
         failure.map_or(Ok(Value::Bool(!decisive)), Err)
     }
 
-    fn equal(&mut self, sides: &'a [Node; 2], negated: bool) -> Outcome<'a> {
+    fn equal(&mut self, sides: &'a [Node; 2], negated: bool) -> EvalResult<'a> {
         let (left, right) = (self.operand(&sides[0])?, self.operand(&sides[1])?);
         let cost =
             equality_cost(left.as_ref().unwrap_or(&Value::Null), right.as_ref().unwrap_or(&Value::Null), negated);
@@ -130,14 +130,14 @@ impl<'a> Machine<'a, '_> {
     }
 
     /// An operand that may have failed, if the evaluation goes on.
-    pub(super) fn operand(&mut self, node: &'a Node) -> Result<Outcome<'a>, Error> {
+    pub(super) fn operand(&mut self, node: &'a Node) -> Result<EvalResult<'a>, Error> {
         match self.eval(node) {
             Err(error) if error.fatal => Err(error),
             outcome => Ok(outcome),
         }
     }
 
-    fn list(&mut self, elements: &'a [(Node, bool)]) -> Outcome<'a> {
+    fn list(&mut self, elements: &'a [(Node, bool)]) -> EvalResult<'a> {
         let mut values = Vec::with_capacity(elements.len());
         let filled = elements.iter().try_for_each(|(element, optional)| {
             match self.eval(element)? {
@@ -155,7 +155,7 @@ impl<'a> Machine<'a, '_> {
         Ok(values.into())
     }
 
-    fn map(&mut self, entries: &'a [(Node, Node, bool)]) -> Outcome<'a> {
+    fn map(&mut self, entries: &'a [(Node, Node, bool)]) -> EvalResult<'a> {
         let mut values = Entries::default();
         let filled = entries.iter().try_for_each(|(key, value, optional)| {
             let (key, value) = (self.eval(key)?, self.eval(value)?);
@@ -186,7 +186,7 @@ impl<'a> Machine<'a, '_> {
         filled
     }
 
-    fn fold(&mut self, fold: &'a Fold) -> Outcome<'a> {
+    fn fold(&mut self, fold: &'a Fold) -> EvalResult<'a> {
         let range = self.eval(&fold.range)?;
         self.slots[fold.slot] = Slot::Lazy(&fold.init);
         match range {
@@ -234,7 +234,7 @@ impl<'a> Machine<'a, '_> {
     }
 }
 
-fn constant<'a>(value: &'a Result<Value<'static>, Error>) -> Outcome<'a> {
+fn constant<'a>(value: &'a Result<Value<'static>, Error>) -> EvalResult<'a> {
     match value {
         Ok(Value::String(text)) => Ok(Value::String(Str::Borrowed(text))),
         value => value.clone(),

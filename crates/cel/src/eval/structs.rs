@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
     Error,
-    machine::{Machine, Outcome},
+    machine::{EvalResult, Machine},
     node::Node,
 };
 use crate::{
@@ -15,7 +15,7 @@ use crate::{
 const STRUCT_COST: u64 = 40;
 
 impl<'a> Machine<'a, '_> {
-    pub(super) fn construct(&mut self, name: &Arc<str>, fields: &'a [(Arc<str>, Node, bool)]) -> Outcome<'a> {
+    pub(super) fn construct(&mut self, name: &Arc<str>, fields: &'a [(Arc<str>, Node, bool)]) -> EvalResult<'a> {
         let mut values: BTreeMap<Arc<str>, Value<'a>> = BTreeMap::new();
         let filled = fields.iter().try_for_each(|(field, value, optional)| {
             let value = match self.eval(value)? {
@@ -63,7 +63,7 @@ fn patch(mut fields: BTreeMap<Arc<str>, Value<'_>>) -> Result<BTreeMap<Arc<str>,
 }
 
 /// A field of an `Object`, by its type: an unset field is null.
-pub(super) fn field<'a>(of: &Value<'a>, field: &str) -> Outcome<'a> {
+pub(super) fn field<'a>(of: &Value<'a>, field: &str) -> EvalResult<'a> {
     match native(of) {
         Value::Map(map) => Value::unwrapped(&Arc::new(map.get(&Value::from(field.to_owned())).unwrap_or_default())),
         _ => Err(Error::new(format!("cannot get field {}", quote(field)))),

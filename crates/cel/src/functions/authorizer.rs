@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Cost, Function, cost, estimate, member};
-use super::{Outcome, text};
+use super::{EvalResult, text};
 use crate::types::Decl::{self, Bool, Object, String};
 use crate::{
     library::{
@@ -88,7 +88,7 @@ fn receiver<'v>(args: &'v [Value<'_>]) -> Result<(&'v Kind, &'v str), Error> {
     }
 }
 
-fn path<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn path<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     let (Kind::Authorizer(by), path) = receiver(args)? else { return Err(Error::no_such_overload()) };
     if path.trim().is_empty() {
         return Err(Error::new("path must not be empty"));
@@ -96,12 +96,12 @@ fn path<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
     Ok(Kind::PathCheck(by.clone(), path.into()).into())
 }
 
-fn group<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn group<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     let (Kind::Authorizer(by), group) = receiver(args)? else { return Err(Error::no_such_overload()) };
     Ok(Kind::GroupCheck(by.clone(), group.into()).into())
 }
 
-fn service_account<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn service_account<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     let (Kind::Authorizer(by), namespace) = receiver(args)? else { return Err(Error::no_such_overload()) };
     let name = text(args, 2)?;
     if !(Format::Dns1123Subdomain { prefix: false }).validate(name).is_empty() {
@@ -118,7 +118,7 @@ fn service_account<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
     Ok(Kind::Authorizer(Authorization { user: Arc::new(user), ..by.clone() }).into())
 }
 
-fn resource<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn resource<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     let (Kind::GroupCheck(by, group), resource) = receiver(args)? else { return Err(Error::no_such_overload()) };
     if resource.trim().is_empty() {
         return Err(Error::new("resource must not be empty"));
@@ -128,40 +128,40 @@ fn resource<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
 }
 
 /// A check with one attribute more.
-fn with<'a>(args: &[Value<'a>], set: impl FnOnce(&mut Attributes, &str)) -> Outcome<'a> {
+fn with<'a>(args: &[Value<'a>], set: impl FnOnce(&mut Attributes, &str)) -> EvalResult<'a> {
     let (Kind::ResourceCheck(check), text) = receiver(args)? else { return Err(Error::no_such_overload()) };
     let mut check = check.clone();
     set(&mut check.attributes, text);
     Ok(Kind::ResourceCheck(check).into())
 }
 
-fn subresource<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn subresource<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     with(args, |attributes, text| text.clone_into(&mut attributes.subresource))
 }
 
-fn namespace<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn namespace<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     with(args, |attributes, text| text.clone_into(&mut attributes.namespace))
 }
 
-fn name<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn name<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     with(args, |attributes, text| text.clone_into(&mut attributes.name))
 }
 
-fn field_selector<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn field_selector<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     with(args, |attributes, text| attributes.field_selector = selector::fields(text).into())
 }
 
-fn label_selector<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn label_selector<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     with(args, |attributes, text| attributes.label_selector = selector::labels(text).into())
 }
 
-fn check_path<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn check_path<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     let (Kind::PathCheck(by, path), verb) = receiver(args)? else { return Err(Error::no_such_overload()) };
     let attributes = Attributes { verb: verb.to_owned(), path: Some((**path).to_owned()), ..Attributes::default() };
     Ok(Kind::Decision(by.authorizer.authorize(&by.user, &attributes)).into())
 }
 
-fn check_resource<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn check_resource<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     let (Kind::ResourceCheck(check), verb) = receiver(args)? else { return Err(Error::no_such_overload()) };
     let attributes = Attributes { verb: verb.to_owned(), ..check.attributes.clone() };
     Ok(Kind::Decision(check.by.authorizer.authorize(&check.by.user, &attributes)).into())
@@ -174,18 +174,18 @@ fn decision<'v>(args: &'v [Value<'_>]) -> Result<&'v Decision, Error> {
     }
 }
 
-fn errored<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn errored<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     Ok(decision(args)?.error.is_some().into())
 }
 
-fn error<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn error<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     Ok(decision(args)?.error.clone().unwrap_or_default().into())
 }
 
-fn allowed<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn allowed<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     Ok(decision(args)?.allowed.into())
 }
 
-fn reason<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn reason<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     Ok(decision(args)?.reason.clone().into())
 }

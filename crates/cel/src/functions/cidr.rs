@@ -2,7 +2,7 @@
 
 use super::ip::IP;
 use super::{Cost, Function, cost, estimate, function, member};
-use super::{Outcome, text};
+use super::{EvalResult, text};
 use crate::types::Decl::{self, Bool, Int, Opaque, String};
 use crate::{
     library::{self, cidr::Cidr},
@@ -62,43 +62,43 @@ fn cidr(args: &[Value<'_>], index: usize) -> Result<Cidr, Error> {
     }
 }
 
-fn parse<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn parse<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     Ok(Kind::Cidr(Cidr::parse(text(args, 0)?)?).into())
 }
 
-fn is_cidr<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn is_cidr<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     Ok(Cidr::parse(text(args, 0)?).is_ok().into())
 }
 
-fn contains_ip<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn contains_ip<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     Ok(cidr(args, 0)?.contains_ip(super::ip::ip(args, 1)?).into())
 }
 
 /// A text that is not an address is an error of another type in Go, and its text is lost.
-fn contains_ip_text<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn contains_ip_text<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     Ok(cidr(args, 0)?.contains_ip(library::ip::parse(text(args, 1)?).map_err(|_| Error::no_such_overload())?).into())
 }
 
-fn contains_cidr<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn contains_cidr<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     Ok(cidr(args, 0)?.contains(cidr(args, 1)?).into())
 }
 
-fn contains_cidr_text<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn contains_cidr_text<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     Ok(cidr(args, 0)?.contains(Cidr::parse(text(args, 1)?)?).into())
 }
 
-fn ip<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn ip<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     Ok(Kind::Ip(cidr(args, 0)?.ip()).into())
 }
 
-fn prefix_length<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn prefix_length<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     Ok(cidr(args, 0)?.prefix_length().into())
 }
 
-fn masked<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn masked<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     Ok(Kind::Cidr(cidr(args, 0)?.masked()).into())
 }
 
-fn to_text<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn to_text<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     Ok(cidr(args, 0)?.to_string().into())
 }

@@ -1,7 +1,7 @@
 //! Functions that the macros of two-variable comprehensions call (cel-go `ext/comprehensions.go`).
 
+use super::{EvalResult, take};
 use super::{Function, K, V, function};
-use super::{Outcome, take};
 use crate::types::Decl::Map;
 use crate::value::{self, Entries, Error, Value};
 
@@ -16,14 +16,14 @@ pub const FUNCTIONS: &[Function] = &[Function::new(
 
 // Evaluation.
 
-fn insert<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn insert<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     let (value, key) = (take(args, 2), take(args, 1));
     let mut entries = map(take(args, 0))?.into_entries();
     insert_one(&mut entries, key, value)?;
     Ok(entries.into())
 }
 
-fn insert_all<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn insert_all<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     let more = map(take(args, 1))?;
     let mut entries = map(take(args, 0))?.into_entries();
     for (key, value) in more.entries() {

@@ -2,8 +2,8 @@
 
 use std::cmp::Ordering;
 
+use super::{EvalResult, int, list, operators};
 use super::{Function, T, cost, estimate, function, member};
-use super::{Outcome, int, list, operators};
 use crate::types::Decl::{Bool, Bytes, Double, Duration, Dyn, Int, List, String, Timestamp, Uint};
 use crate::{
     stack::with_stack,
@@ -96,7 +96,7 @@ pub const FUNCTIONS: &[Function] = &[
 /// Go would make longer ones; what they cost is more than any expression may.
 const MAX_RANGE: i64 = 10_000_000;
 
-fn slice<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn slice<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     let (list, start, end) = (list(args, 0)?, int(args, 1)?, int(args, 2)?);
     let length = list.len();
     let refused = |why: &str| Err(Error::new(format!("cannot slice({start}, {end}), {why}")));
@@ -112,7 +112,7 @@ fn slice<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
     Ok(list.iter().skip(from).take(to - from).collect::<Vec<_>>().into())
 }
 
-fn flatten<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn flatten<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     let depth = if args.len() > 1 { int(args, 1) } else { Ok(1) };
     let (Value::List(list), Ok(depth)) = (&args[0], depth) else {
         let types = |args: &[Value<'_>]| args.iter().map(Value::type_name).collect::<Vec<_>>().join(", ");
@@ -136,16 +136,16 @@ fn flatten_into<'a>(flat: &mut Vec<Value<'a>>, list: &value::List<'a>, depth: i6
     }
 }
 
-fn sort<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn sort<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     sorted("sort", args, 0)
 }
 
-fn sort_by_keys<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn sort_by_keys<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     sorted("@sortByAssociatedKeys", args, 1)
 }
 
 /// The first list in the order of the one at an index.
-fn sorted<'a>(function: &str, args: &[Value<'a>], keys: usize) -> Outcome<'a> {
+fn sorted<'a>(function: &str, args: &[Value<'a>], keys: usize) -> EvalResult<'a> {
     let Value::List(list) = &args[0] else { return Err(operators::untyped(function, &args[0])) };
     let keys: Vec<Value<'a>> = self::list(args, keys)?.iter().collect();
     if list.len() != keys.len() {
@@ -179,7 +179,7 @@ fn sorted<'a>(function: &str, args: &[Value<'a>], keys: usize) -> Outcome<'a> {
     Ok(elements.into_iter().map(|(_, element)| element).collect::<Vec<_>>().into())
 }
 
-fn range<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn range<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     let end = int(args, 0)?;
     if end > MAX_RANGE {
         return Err(Error::cost_limit());
@@ -188,7 +188,7 @@ fn range<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
 }
 
 /// As from cel-go 0.29 on.
-fn bounded_range<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn bounded_range<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     match int(args, 0)? {
         size if size < 0 => Err(Error::new(format!("lists.range: size must be non-negative, got {size}"))),
         size if size > 1_000_000 => {
@@ -198,11 +198,11 @@ fn bounded_range<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
     }
 }
 
-fn reverse<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn reverse<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     Ok(list(args, 0)?.iter().rev().collect::<Vec<_>>().into())
 }
 
-fn distinct<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn distinct<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     let mut unique: Vec<Value<'a>> = Vec::new();
     for value in list(args, 0)?.iter() {
         if !unique.iter().any(|other| value.equals(other) == Ok(true)) {

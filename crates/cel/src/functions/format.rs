@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use super::{EvalResult, text};
 use super::{Function, cost, estimate, function, member};
-use super::{Outcome, text};
 use crate::types::Decl::{self, List, Object, Optional, String};
 use crate::{
     library::format::Format,
@@ -72,18 +72,18 @@ pub const FUNCTIONS: &[Function] = &[
 
 // Evaluation.
 
-fn named<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn named<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     let format = Format::named(text(args, 0)?);
     Ok(Value::Optional(format.map(|format| Arc::new(Kind::Format(format).into()))))
 }
 
-fn validate<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn validate<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     let (_, problems) = problems(args)?;
     Ok(optional(problems))
 }
 
 /// `validation.IsQualifiedName` and `IsValidLabelValue` were not yet those of `pkg/api/validate/content`.
-fn validate_before_35<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn validate_before_35<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     let (format, mut problems) = problems(args)?;
     if matches!(format, Format::QualifiedName | Format::LabelValue) {
         for problem in &mut problems {
@@ -108,7 +108,7 @@ fn optional<'a>(problems: Vec<std::string::String>) -> Value<'a> {
 
 macro_rules! formats {
     ($($name:ident: $format:expr,)*) => {
-        $(fn $name<'a>(_: &mut [Value<'a>]) -> Outcome<'a> {
+        $(fn $name<'a>(_: &mut [Value<'a>]) -> EvalResult<'a> {
             Ok(Kind::Format($format).into())
         })*
     };

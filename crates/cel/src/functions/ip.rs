@@ -2,8 +2,8 @@
 
 use std::net::IpAddr;
 
+use super::{EvalResult, text};
 use super::{Function, cost, estimate, function, member};
-use super::{Outcome, text};
 use crate::types::Decl::{self, Bool, Int, Opaque, String};
 use crate::{
     library::ip as library,
@@ -51,42 +51,42 @@ pub(super) fn ip(args: &[Value<'_>], index: usize) -> Result<IpAddr, Error> {
     }
 }
 
-fn parse<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn parse<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     Ok(Kind::Ip(library::parse(text(args, 0)?)?).into())
 }
 
-fn is_ip<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn is_ip<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     Ok(library::parse(text(args, 0)?).is_ok().into())
 }
 
-fn is_canonical<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn is_canonical<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     Ok(library::is_canonical(text(args, 0)?)?.into())
 }
 
-fn family<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn family<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     Ok(library::family(ip(args, 0)?).into())
 }
 
-fn is_unspecified<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn is_unspecified<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     Ok(ip(args, 0)?.is_unspecified().into())
 }
 
-fn is_loopback<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn is_loopback<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     Ok(ip(args, 0)?.is_loopback().into())
 }
 
-fn is_link_local_multicast<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn is_link_local_multicast<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     Ok(library::is_link_local_multicast(ip(args, 0)?).into())
 }
 
-fn is_link_local_unicast<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn is_link_local_unicast<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     Ok(library::is_link_local_unicast(ip(args, 0)?).into())
 }
 
-fn is_global_unicast<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn is_global_unicast<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     Ok(library::is_global_unicast(ip(args, 0)?).into())
 }
 
-fn to_text<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn to_text<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     Ok(ip(args, 0)?.to_string().into())
 }

@@ -1,6 +1,6 @@
 //! Functions for mutations only (apiserver `pkg/cel/library/jsonpatch.go`).
 
-use super::{Function, Outcome, cost, estimate, function, text};
+use super::{EvalResult, Function, cost, estimate, function, text};
 use crate::{types::Decl::String, value::Value};
 
 /// The functions.
@@ -11,6 +11,6 @@ pub const FUNCTIONS: &[Function] = &[Function::new(
 .estimate(estimate::COPY_OF_ARGUMENT)];
 
 /// A key as a part of a JSON pointer (RFC 6901, section 3).
-fn escape_key<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn escape_key<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     Ok(text(args, 0)?.replace('~', "~0").replace('/', "~1").into())
 }

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use super::{A, Function, cost, estimate, member};
-use super::{Outcome, list, operators};
+use super::{EvalResult, list, operators};
 use crate::types::Decl::{Bool, Bytes, Double, Duration, Int, List, String, Timestamp, Uint};
 use crate::value::{Error, Value, compare};
 
@@ -76,13 +76,13 @@ pub const FUNCTIONS: &[Function] = &[
 // Evaluation.
 
 /// The elements, each of which must be of a type that has an order.
-fn comparable<'v, 'a>(args: &'v [Value<'a>]) -> Result<impl Iterator<Item = Outcome<'a>> + 'v, Error> {
+fn comparable<'v, 'a>(args: &'v [Value<'a>]) -> Result<impl Iterator<Item = EvalResult<'a>> + 'v, Error> {
     let check = |value| if operators::is_comparable(&value) { Ok(value) } else { Err(Error::no_such_overload()) };
     Ok(list(args, 0)?.iter().map(check))
 }
 
 /// Elements that cannot be compared with one another count as sorted.
-fn is_sorted<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn is_sorted<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     let mut previous: Option<Value<'a>> = None;
     for value in comparable(args)? {
         let value = value?;
@@ -94,7 +94,7 @@ fn is_sorted<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
     Ok(Value::Bool(true))
 }
 
-fn extreme<'a>(args: &[Value<'a>], name: &str, replaced: Ordering) -> Outcome<'a> {
+fn extreme<'a>(args: &[Value<'a>], name: &str, replaced: Ordering) -> EvalResult<'a> {
     let mut best: Option<Value<'a>> = None;
     for value in comparable(args)? {
         let value = value?;
@@ -106,15 +106,15 @@ fn extreme<'a>(args: &[Value<'a>], name: &str, replaced: Ordering) -> Outcome<'a
     best.ok_or_else(|| Error::new(format!("{name} called on empty list")))
 }
 
-fn max<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn max<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     extreme(args, "max", Ordering::Less)
 }
 
-fn min<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn min<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     extreme(args, "min", Ordering::Greater)
 }
 
-fn sum<'a>(args: &[Value<'a>], zero: Value<'a>) -> Outcome<'a> {
+fn sum<'a>(args: &[Value<'a>], zero: Value<'a>) -> EvalResult<'a> {
     let mut elements = list(args, 0)?.iter();
     elements.try_fold(zero, |sum, element| {
         if operators::is_summand(&element) {
@@ -125,19 +125,19 @@ fn sum<'a>(args: &[Value<'a>], zero: Value<'a>) -> Outcome<'a> {
     })
 }
 
-fn sum_int<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn sum_int<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     sum(args, Value::Int(0))
 }
 
-fn sum_uint<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn sum_uint<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     sum(args, Value::Uint(0))
 }
 
-fn sum_double<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn sum_double<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     sum(args, Value::Double(0.0))
 }
 
-fn sum_duration<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn sum_duration<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     sum(args, Value::Duration(crate::value::Duration(0)))
 }
 
@@ -146,10 +146,10 @@ fn position(index: Option<usize>) -> Value<'static> {
     Value::Int(index.and_then(|index| i64::try_from(index).ok()).unwrap_or(-1))
 }
 
-fn index_of<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn index_of<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     Ok(position(list(args, 0)?.iter().position(|element| element.equals(&args[1]) == Ok(true))))
 }
 
-fn last_index_of<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn last_index_of<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     Ok(position(list(args, 0)?.iter().rposition(|element| element.equals(&args[1]) == Ok(true))))
 }

@@ -1,6 +1,6 @@
 //! Functions that version 1 of the library of lists adds (apiserver `pkg/cel/library/lists.go` of Kubernetes 1.37).
 
-use super::{Function, Outcome, cost, estimate, member};
+use super::{EvalResult, Function, cost, estimate, member};
 use crate::{
     types::Decl::{Bool, Dyn},
     value::Value,
@@ -14,7 +14,7 @@ pub const FUNCTIONS: &[Function] =
 
 // Evaluation.
 
-fn includes<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn includes<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     Ok(Value::Bool(match &args[0] {
         Value::List(list) => list.iter().any(|element| element.equals(&args[1]) == Ok(true)),
         value => value.equals(&args[1]) == Ok(true),

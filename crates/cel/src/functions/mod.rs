@@ -44,15 +44,15 @@ macro_rules! comparisons {
             Ok($argument(args, 0)?.compare($argument(args, 1)?))
         }
 
-        fn is_greater_than<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+        fn is_greater_than<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
             Ok(compared(args)?.is_gt().into())
         }
 
-        fn is_less_than<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+        fn is_less_than<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
             Ok(compared(args)?.is_lt().into())
         }
 
-        fn compare_to<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+        fn compare_to<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
             Ok(Value::Int(compared(args)? as i64))
         }
     };
@@ -83,7 +83,7 @@ pub const LIBRARIES: &[&[Function]] = &[
 /// How a call is evaluated: from the arguments, which it may take, the receiver first.
 pub type Eval = for<'a> fn(&mut [Value<'a>]) -> Result<Value<'a>, Error>;
 
-type Outcome<'a> = Result<Value<'a>, Error>;
+type EvalResult<'a> = Result<Value<'a>, Error>;
 
 /// The cost of a call at run time. Failed arguments and results are null here.
 #[derive(Clone, Copy, Debug)]

@@ -5,7 +5,7 @@
 
 use std::cmp::Ordering;
 
-use super::{Outcome, take};
+use super::{EvalResult, take};
 use crate::{
     library::re2::Regex,
     value::{Error, Map, Str, Value, compare},
@@ -48,11 +48,11 @@ pub(super) fn is_summand(value: &Value<'_>) -> bool {
     )
 }
 
-pub(super) fn not<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+pub(super) fn not<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     args[0].as_bool().map(|value| Value::Bool(!value)).ok_or_else(Error::no_such_overload)
 }
 
-pub(super) fn add<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+pub(super) fn add<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     match (take(args, 0), take(args, 1)) {
         (Value::Int(a), Value::Int(b)) => a.checked_add(b).map(Value::Int).ok_or_else(overflow),
         (Value::Uint(a), Value::Uint(b)) => a.checked_add(b).map(Value::Uint).ok_or_else(uint_overflow),
@@ -74,7 +74,7 @@ pub(super) fn add<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
     }
 }
 
-pub(super) fn subtract<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+pub(super) fn subtract<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     match (&args[0], &args[1]) {
         (Value::Int(a), Value::Int(b)) => a.checked_sub(*b).map(Value::Int).ok_or_else(overflow),
         (Value::Uint(a), Value::Uint(b)) => a.checked_sub(*b).map(Value::Uint).ok_or_else(uint_overflow),
@@ -87,7 +87,7 @@ pub(super) fn subtract<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
     }
 }
 
-pub(super) fn multiply<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+pub(super) fn multiply<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     match (&args[0], &args[1]) {
         (Value::Int(a), Value::Int(b)) => a.checked_mul(*b).map(Value::Int).ok_or_else(overflow),
         (Value::Uint(a), Value::Uint(b)) => a.checked_mul(*b).map(Value::Uint).ok_or_else(uint_overflow),
@@ -97,7 +97,7 @@ pub(super) fn multiply<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
     }
 }
 
-pub(super) fn divide<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+pub(super) fn divide<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     match (&args[0], &args[1]) {
         (Value::Int(_), Value::Int(0)) | (Value::Uint(_), Value::Uint(0)) => Err(Error::new("division by zero")),
         (Value::Int(a), Value::Int(b)) => a.checked_div(*b).map(Value::Int).ok_or_else(overflow),
@@ -108,7 +108,7 @@ pub(super) fn divide<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
     }
 }
 
-pub(super) fn modulo<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+pub(super) fn modulo<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     match (&args[0], &args[1]) {
         (Value::Int(_), Value::Int(0)) | (Value::Uint(_), Value::Uint(0)) => Err(Error::new("modulus by zero")),
         (Value::Int(a), Value::Int(b)) => a.checked_rem(*b).map(Value::Int).ok_or_else(overflow),
@@ -118,7 +118,7 @@ pub(super) fn modulo<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
     }
 }
 
-pub(super) fn negate<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+pub(super) fn negate<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     match &args[0] {
         Value::Int(value) => value.checked_neg().map(Value::Int).ok_or_else(overflow),
         Value::Double(value) => Ok(Value::Double(-value)),
@@ -128,30 +128,30 @@ pub(super) fn negate<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
     }
 }
 
-fn ordered<'a>(args: &[Value<'a>], name: &str, holds: fn(Ordering) -> bool) -> Outcome<'a> {
+fn ordered<'a>(args: &[Value<'a>], name: &str, holds: fn(Ordering) -> bool) -> EvalResult<'a> {
     if !is_comparable(&args[0]) {
         return Err(untyped(name, &args[0]));
     }
     compare(&args[0], &args[1]).map(|order| Value::Bool(holds(order)))
 }
 
-pub(super) fn less<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+pub(super) fn less<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     ordered(args, "_<_", Ordering::is_lt)
 }
 
-pub(super) fn less_equals<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+pub(super) fn less_equals<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     ordered(args, "_<=_", Ordering::is_le)
 }
 
-pub(super) fn greater<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+pub(super) fn greater<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     ordered(args, "_>_", Ordering::is_gt)
 }
 
-pub(super) fn greater_equals<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+pub(super) fn greater_equals<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     ordered(args, "_>=_", Ordering::is_ge)
 }
 
-pub(super) fn contained<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+pub(super) fn contained<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     match &args[1] {
         Value::List(list) => Ok(Value::Bool(list.contains(&args[0]))),
         Value::Map(Map::Variables(_)) => Err(Error::no_such_overload()),
@@ -160,7 +160,7 @@ pub(super) fn contained<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
     }
 }
 
-pub(super) fn size<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+pub(super) fn size<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     match &args[0] {
         value @ (Value::String(_) | Value::Bytes(_) | Value::List(_) | Value::Map(_)) => {
             Ok(Value::Int(value.size().and_then(|size| i64::try_from(size).ok()).unwrap_or(i64::MAX)))
@@ -176,19 +176,19 @@ fn text<'v>(args: &'v [Value<'_>], index: usize) -> Result<&'v Str<'v>, Error> {
     }
 }
 
-pub(super) fn contains<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+pub(super) fn contains<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     Ok(text(args, 0)?.contains(&**text(args, 1)?).into())
 }
 
-pub(super) fn starts_with<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+pub(super) fn starts_with<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     Ok(text(args, 0)?.starts_with(&**text(args, 1)?).into())
 }
 
-pub(super) fn ends_with<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+pub(super) fn ends_with<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     Ok(text(args, 0)?.ends_with(&**text(args, 1)?).into())
 }
 
-pub(super) fn matches<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+pub(super) fn matches<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     let Value::String(text) = &args[0] else { return Err(untyped("matches", &args[0])) };
     Ok(Regex::new(self::text(args, 1)?)?.is_match(text).into())
 }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use super::{EvalResult, list, take};
 use super::{Function, K, V, function, member};
-use super::{Outcome, list, take};
 use crate::types::Decl::{Bool, Dyn, Int, List, Map, Optional, String};
 use crate::value::{Error, Value};
 
@@ -50,20 +50,20 @@ pub const FUNCTIONS: &[Function] = &[
 
 // Evaluation.
 
-fn of<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn of<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     Ok(Value::some(take(args, 0)))
 }
 
-fn of_non_zero<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn of_non_zero<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     let value = take(args, 0);
     Ok(if value.is_zero() { Value::Optional(None) } else { Value::some(value) })
 }
 
-fn none<'a>(_: &mut [Value<'a>]) -> Outcome<'a> {
+fn none<'a>(_: &mut [Value<'a>]) -> EvalResult<'a> {
     Ok(Value::Optional(None))
 }
 
-fn value<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn value<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     match &args[0] {
         Value::Optional(Some(value)) => Value::unwrapped(value),
         Value::Optional(None) => Err(Error::new("optional.none() dereference")),
@@ -71,20 +71,20 @@ fn value<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
     }
 }
 
-fn has_value<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn has_value<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     Ok(Value::Bool(matches!(args[0], Value::Optional(Some(_)))))
 }
 
-fn last<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn last<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     let list = list(args, 0)?;
     Ok(Value::Optional(list.len().checked_sub(1).and_then(|index| list.get(index)).map(Arc::new)))
 }
 
-fn first<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn first<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     Ok(Value::Optional(list(args, 0)?.get(0).map(Arc::new)))
 }
 
-fn unwrap<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn unwrap<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     let mut values = Vec::new();
     for value in list(args, 0)?.iter() {
         match value {

@@ -1,7 +1,7 @@
 //! Quantities (apiserver `pkg/cel/library/quantity.go`).
 
+use super::{EvalResult, int, text};
 use super::{Function, comparisons, cost, estimate, function, member};
-use super::{Outcome, int, text};
 use crate::types::Decl::{self, Bool, Double, Int, Object, String};
 use crate::{
     library::quantity::Quantity,
@@ -63,44 +63,44 @@ fn quantity<'v>(args: &'v [Value<'_>], index: usize) -> Result<&'v Quantity, Err
     }
 }
 
-fn parse<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn parse<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     Ok(Kind::Quantity(Quantity::parse(text(args, 0)?)?).into())
 }
 
-fn is_quantity<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn is_quantity<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     Ok(Quantity::parse(text(args, 0)?).is_ok().into())
 }
 
-fn sign<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn sign<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     Ok(quantity(args, 0)?.sign().into())
 }
 
 comparisons!(quantity);
 
-fn as_approximate_float<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn as_approximate_float<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     Ok(Value::Double(quantity(args, 0)?.as_approximate_float()))
 }
 
-fn as_integer<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn as_integer<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     Ok(quantity(args, 0)?.as_integer()?.into())
 }
 
-fn is_integer<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn is_integer<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     Ok(quantity(args, 0)?.as_integer().is_ok().into())
 }
 
-fn add<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn add<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     Ok(Kind::Computed(quantity(args, 0)?.add(quantity(args, 1)?)?).into())
 }
 
-fn add_int<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn add_int<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     Ok(Kind::Computed(quantity(args, 0)?.add_int(int(args, 1)?)?).into())
 }
 
-fn sub<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn sub<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     Ok(Kind::Computed(quantity(args, 0)?.sub(quantity(args, 1)?)?).into())
 }
 
-fn sub_int<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn sub_int<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     Ok(Kind::Computed(quantity(args, 0)?.sub_int(int(args, 1)?)?).into())
 }

@@ -1,7 +1,7 @@
 //! Regular expressions (apiserver `pkg/cel/library/regex.go`).
 
+use super::{EvalResult, int, text, texts};
 use super::{Function, cost, estimate, member};
-use super::{Outcome, int, text, texts};
 use crate::types::Decl::{Int, List, String};
 use crate::{
     library::re2::Regex,
@@ -31,11 +31,11 @@ fn regex(args: &[Value<'_>]) -> Result<Regex, Error> {
     Regex::new(text(args, 1)?).map_err(|error| Error::new(format!("Illegal regex: {error}")))
 }
 
-fn find<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn find<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     Ok(regex(args)?.find(text(args, 0)?).unwrap_or_default().to_owned().into())
 }
 
-fn find_all<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn find_all<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     let limit = if args.len() > 2 { int(args, 2)? } else { -1 };
     Ok(texts(regex(args)?.find_all(text(args, 0)?, limit)))
 }

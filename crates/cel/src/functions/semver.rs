@@ -1,7 +1,7 @@
 //! Semantic versions (apiserver `pkg/cel/library/semverlib.go`, version 1).
 
+use super::{EvalResult, text};
 use super::{Function, comparisons, cost, estimate, function, member};
-use super::{Outcome, text};
 use crate::types::Decl::{self, Bool, Int, Object, String};
 use crate::{
     library::semver::Version,
@@ -60,24 +60,24 @@ fn parsed(args: &[Value<'_>]) -> Result<Result<Version, std::string::String>, Er
     Ok(if normalize { Version::parse_normalized(text) } else { Version::parse(text) })
 }
 
-fn parse<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn parse<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     Ok(Kind::Semver(parsed(args)??).into())
 }
 
-fn is_semver<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn is_semver<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     Ok(parsed(args)?.is_ok().into())
 }
 
 comparisons!(version);
 
-fn major<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn major<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     Ok(version(args, 0)?.major().into())
 }
 
-fn minor<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn minor<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     Ok(version(args, 0)?.minor().into())
 }
 
-fn patch<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn patch<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     Ok(version(args, 0)?.patch().into())
 }

@@ -1,7 +1,7 @@
 //! Lists as sets (cel-go `ext/sets.go`).
 
+use super::{EvalResult, list};
 use super::{Function, T, cost, estimate, function};
-use super::{Outcome, list};
 use crate::types::Decl::{Bool, List};
 use crate::value::{Error, Value};
 
@@ -41,15 +41,15 @@ fn includes(args: &[Value<'_>], whole: usize, part: usize) -> Result<bool, Error
     Ok(list(args, part)?.iter().all(|element| whole.contains(&element)))
 }
 
-fn contains<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn contains<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     Ok(includes(args, 0, 1)?.into())
 }
 
-fn equivalent<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn equivalent<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     Ok((includes(args, 0, 1)? && includes(args, 1, 0)?).into())
 }
 
-fn intersects<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn intersects<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     let other = list(args, 1)?;
     Ok(list(args, 0)?.iter().any(|element| other.contains(&element)).into())
 }

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
+use super::{EvalResult, int, list, text, texts};
 use super::{Function, cost, estimate, function, member};
-use super::{Outcome, int, list, text, texts};
 use crate::types::Decl::{Dyn, Int, List, String};
 use crate::{
     library::{printf, strings},
@@ -95,16 +95,16 @@ pub const FUNCTIONS: &[Function] = &[
 
 // Evaluation.
 
-fn char_at<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn char_at<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     Ok(strings::char_at(text(args, 0)?, int(args, 1)?)?.into())
 }
 
-fn index_of<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn index_of<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     let offset = if args.len() > 2 { int(args, 2)? } else { 0 };
     Ok(strings::index_of(text(args, 0)?, text(args, 1)?, offset)?.into())
 }
 
-fn last_index_of<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn last_index_of<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     let (whole, part) = (text(args, 0)?, text(args, 1)?);
     if args.len() > 2 {
         return Ok(strings::last_index_of_offset(whole, part, int(args, 2)?)?.into());
@@ -113,7 +113,7 @@ fn last_index_of<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
 }
 
 /// Before cel-go 0.26 nothing was to be found in an empty text.
-fn last_index_of_old<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn last_index_of_old<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     if text(args, 0)?.is_empty() && !text(args, 1)?.is_empty() {
         return Err(Error::new("index out of range: -1"));
     }
@@ -121,7 +121,7 @@ fn last_index_of_old<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
 }
 
 /// From cel-go 0.29 on an empty text is found at the end at the latest, and an offset must not be negative.
-fn clamped<'a>(args: &mut [Value<'a>], search: fn(&mut [Value<'a>]) -> Outcome<'a>) -> Outcome<'a> {
+fn clamped<'a>(args: &mut [Value<'a>], search: fn(&mut [Value<'a>]) -> EvalResult<'a>) -> EvalResult<'a> {
     let offset = int(args, 2)?;
     if offset < 0 {
         return Err(Error::new(format!("index out of range: {offset}")));
@@ -132,33 +132,33 @@ fn clamped<'a>(args: &mut [Value<'a>], search: fn(&mut [Value<'a>]) -> Outcome<'
     search(args)
 }
 
-fn index_of_clamped<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn index_of_clamped<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     clamped(args, index_of)
 }
 
-fn last_index_of_clamped<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn last_index_of_clamped<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     clamped(args, last_index_of)
 }
 
-fn lower_ascii<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn lower_ascii<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     Ok(strings::lower_ascii(text(args, 0)?).into())
 }
 
-fn upper_ascii<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn upper_ascii<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     Ok(strings::upper_ascii(text(args, 0)?).into())
 }
 
-fn replace<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn replace<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     let limit = if args.len() > 3 { int(args, 3)? } else { -1 };
     Ok(strings::replace(text(args, 0)?, text(args, 1)?, text(args, 2)?, limit).into())
 }
 
-fn split<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn split<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     let limit = if args.len() > 2 { int(args, 2)? } else { -1 };
     Ok(texts(strings::split(text(args, 0)?, text(args, 1)?, limit)))
 }
 
-fn substring<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn substring<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     let (whole, start) = (text(args, 0)?, int(args, 1)?);
     if args.len() > 2 {
         return Ok(strings::substring_range(whole, start, int(args, 2)?)?.into());
@@ -166,15 +166,15 @@ fn substring<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
     Ok(strings::substring(whole, start)?.into())
 }
 
-fn trim<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn trim<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     Ok(strings::trim(text(args, 0)?).to_owned().into())
 }
 
-fn quote<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn quote<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     Ok(strings::quote(text(args, 0)?).into())
 }
 
-fn join<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn join<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     let separator = if args.len() > 1 { text(args, 1)? } else { "" };
     let items: Vec<Value<'_>> = list(args, 0)?.iter().collect();
     if let Some(other) = items.iter().find(|item| item.as_str().is_none()) {
@@ -183,7 +183,7 @@ fn join<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
     Ok(strings::join(items.iter().filter_map(Value::as_str), separator).into())
 }
 
-fn format<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn format<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     let arguments: Vec<Value<'_>> = list(args, 1)?.iter().collect();
     Ok(printf::format(text(args, 0)?, &arguments)?.into())
 }

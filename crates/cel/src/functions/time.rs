@@ -1,13 +1,13 @@
 //! Fields of timestamps, in UTC or in a time zone, and durations in units.
 
-use super::{Outcome, text};
+use super::{EvalResult, text};
 use crate::{
     library::time::Field,
     value::{Duration, Error, Value},
 };
 
 /// A field of a timestamp, whose time zone may be the second argument, or a duration in a unit.
-fn get<'a>(args: &[Value<'a>], field: Field, unit: fn(Duration) -> i64) -> Outcome<'a> {
+fn get<'a>(args: &[Value<'a>], field: Field, unit: fn(Duration) -> i64) -> EvalResult<'a> {
     match &args[0] {
         Value::Timestamp(time) => {
             let zone = if args.len() > 1 { Some(text(args, 1)?) } else { None };
@@ -20,7 +20,7 @@ fn get<'a>(args: &[Value<'a>], field: Field, unit: fn(Duration) -> i64) -> Outco
 
 macro_rules! fields {
     ($($name:ident: $field:ident, $unit:expr;)*) => {
-        $(pub(super) fn $name<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+        $(pub(super) fn $name<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
             get(args, Field::$field, $unit)
         })*
     };

@@ -1,7 +1,7 @@
 //! URLs (apiserver `pkg/cel/library/urls.go`).
 
+use super::{EvalResult, text};
 use super::{Function, cost, estimate, function, member};
-use super::{Outcome, text};
 use crate::types::Decl::{self, Bool, List, Map, Object, String};
 use crate::{
     library::url as library,
@@ -37,35 +37,35 @@ fn url<'v>(args: &'v [Value<'_>]) -> Result<&'v library::Url, Error> {
     }
 }
 
-fn parse<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn parse<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     Ok(Kind::Url(library::Url::parse(text(args, 0)?)?).into())
 }
 
-fn is_url<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn is_url<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     Ok(library::parse_request_uri(text(args, 0)?).is_ok().into())
 }
 
-fn scheme<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn scheme<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     Ok(url(args)?.scheme().to_owned().into())
 }
 
-fn host<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn host<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     Ok(url(args)?.host().into())
 }
 
-fn hostname<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn hostname<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     Ok(url(args)?.hostname().into())
 }
 
-fn port<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn port<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     Ok(url(args)?.port().into())
 }
 
-fn escaped_path<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn escaped_path<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     Ok(url(args)?.escaped_path().into())
 }
 
-fn query<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+fn query<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
     let mut query = Entries::default();
     for (name, values) in url(args)?.query() {
         let values: Vec<Value<'_>> = values.into_iter().map(Value::from).collect();

@@ -15,7 +15,8 @@ use crate::settings::mutation::AdditionalDefault;
 use crate::shared::defaulted::defaulted_when;
 use crate::shared::exempt::unless_windows;
 use crate::{
-    Check, Condition, Constant, DefaultValue, Field, FieldDefault, Level, Over, Pss, Resolve, Rule, Subject, pod,
+    Check, Condition, Constant, DefaultValue, Field, FieldDefault, FindingScope, Level, Pss, Resolve, Rule, Subject,
+    pod,
 };
 
 const FIELD: &str = "c.?securityContext.?allowPrivilegeEscalation";
@@ -38,7 +39,7 @@ pub static CHECK: Check = Check {
         let says = format!(
             "'securityContext.allowPrivilegeEscalation is ' + string({FIELD}.orValue('unset')) + ', must be false'"
         );
-        Some(Rule::one(Over::Containers, violated, says))
+        Some(Rule::one(FindingScope::Containers, violated, says))
     },
     defaults: |settings, _| {
         let demanded = settings.privileges.allow_privilege_escalation.as_ref();

@@ -12,7 +12,7 @@
 use serde_json::json;
 
 use crate::shared::profiles::Profiles;
-use crate::{Check, Field, Finding, Level, Over, Pss, Resolve, Rule, pod};
+use crate::{Check, Field, Finding, FindingScope, Level, Pss, Resolve, Rule, pod};
 
 const ANNOTATION: &str = "container.apparmor.security.beta.kubernetes.io/";
 const OF_POD: &str = "variables.podSecurityContext.appArmorProfile";
@@ -59,7 +59,7 @@ pub static CHECK: Check = Check {
             variables: vec![("appArmorAnnotations", annotations)],
             findings: vec![
                 Finding::new(
-                    Over::Pod,
+                    FindingScope::Pod,
                     format!("{some} && !({of_pod})"),
                     format!(
                         "'forbidden AppArmor profile: ' + variables.appArmorAnnotations.join(', ') + ', allowed: ' + {}",
@@ -67,9 +67,9 @@ pub static CHECK: Check = Check {
                     ),
                 )
                 .complies(format!("!({some})")),
-                Finding::new(Over::Pod, of_pod, says(field, &Profiles::found(OF_POD))),
+                Finding::new(FindingScope::Pod, of_pod, says(field, &Profiles::found(OF_POD))),
                 Finding::new(
-                    Over::Containers,
+                    FindingScope::Containers,
                     format!("c.?securityContext.?appArmorProfile.hasValue() && {}", allowed.forbid(OF_CONTAINER)),
                     says(field, &Profiles::found(OF_CONTAINER)),
                 ),

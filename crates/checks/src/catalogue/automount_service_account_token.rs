@@ -16,7 +16,7 @@
 
 use serde_json::json;
 
-use crate::{Check, Field, Over, Resolve, Rule, pod};
+use crate::{Check, Field, FindingScope, Resolve, Rule, pod};
 
 const FIELD: &str = "variables.spec.?automountServiceAccountToken";
 
@@ -37,7 +37,7 @@ pub static CHECK: Check = Check {
         )?;
         let says =
             format!("'spec.automountServiceAccountToken is ' + string({FIELD}.orValue('unset')) + ', must be false'");
-        Some(Rule::one(Over::Pod, violated, says))
+        Some(Rule::one(FindingScope::Pod, violated, says))
     },
     defaults: |_, _| vec![],
     comply: |settings, values, pod| {

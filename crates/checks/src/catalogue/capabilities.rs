@@ -16,8 +16,8 @@ use crate::settings::any;
 use crate::shared::defaulted::{is_secure, may_be_empty};
 use crate::shared::exempt::unless_windows;
 use crate::{
-    Check, Condition, DefaultValue, Field, FieldDefault, Finding, Level, Meaning, Over, Pss, Resolve, Rule, Subject,
-    Text, pod,
+    Check, Condition, DefaultValue, Field, FieldDefault, Finding, FindingScope, Level, Meaning, Pss, Resolve, Rule,
+    Subject, Text, pod,
 };
 
 const ADD: &str = "c.?securityContext.?capabilities.?add.orValue([])";
@@ -52,7 +52,7 @@ pub static CHECK: Check = Check {
             ));
             let bad = format!("!(x in {})", allowed.cel());
             findings.push(Finding::new(
-                Over::Containers,
+                FindingScope::Containers,
                 format!("{ADD}.exists(x, {bad})"),
                 format!(
                     "'unrestricted capabilities: securityContext.capabilities.add has ' \
@@ -65,7 +65,7 @@ pub static CHECK: Check = Check {
             let required =
                 cx.texts("spec.privileges.capabilities.requiredDrop", &capabilities.required_drop, Meaning::Word);
             findings.push(Finding::new(
-                Over::Containers,
+                FindingScope::Containers,
                 unless_windows(
                     settings,
                     &format!("!('ALL' in {DROP}) && {}.exists(x, !(x in {DROP}))", required.cel()),

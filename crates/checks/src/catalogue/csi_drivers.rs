@@ -11,7 +11,7 @@
 use serde_json::json;
 
 use crate::settings::{any, kind_allowed, kind_refused};
-use crate::{Check, Field, Meaning, Over, Resolve, Rule, pod};
+use crate::{Check, Field, FindingScope, Meaning, Resolve, Rule, pod};
 
 /// The check.
 pub static CHECK: Check = Check {
@@ -29,7 +29,7 @@ pub static CHECK: Check = Check {
         }
         let allowed = cx.texts("spec.volumes.csiDrivers", drivers, Meaning::Word);
         Some(Rule::one(
-            Over::Volumes,
+            FindingScope::Volumes,
             format!("has(v.csi) && !(v.csi.driver in {})", allowed.cel()),
             format!("'csi.driver is ' + v.csi.driver + ', allowed: ' + {}", allowed.says()),
         ))

@@ -10,7 +10,7 @@
 use serde_json::json;
 
 use crate::settings::{any, kind_allowed, kind_refused};
-use crate::{Check, Field, Meaning, Over, Resolve, Rule, pod};
+use crate::{Check, Field, FindingScope, Meaning, Resolve, Rule, pod};
 
 /// The check.
 pub static CHECK: Check = Check {
@@ -28,7 +28,7 @@ pub static CHECK: Check = Check {
         }
         let allowed = cx.texts("spec.volumes.flexVolumes", drivers, Meaning::Word);
         Some(Rule::one(
-            Over::Volumes,
+            FindingScope::Volumes,
             format!("has(v.flexVolume) && !(v.flexVolume.driver in {})", allowed.cel()),
             format!("'flexVolume.driver is ' + v.flexVolume.driver + ', allowed: ' + {}", allowed.says()),
         ))

@@ -11,7 +11,7 @@
 
 use serde_json::json;
 
-use crate::{Check, Field, Over, Resolve, Rule, pod};
+use crate::{Check, Field, FindingScope, Resolve, Rule, pod};
 
 /// The check.
 pub static CHECK: Check = Check {
@@ -28,7 +28,7 @@ pub static CHECK: Check = Check {
             settings.host.aliases.as_ref()?,
             "variables.spec.?hostAliases.orValue([]).size() > 0",
         )?;
-        Some(Rule::one(Over::Pod, violated, "'spec.hostAliases is set, must be unset'"))
+        Some(Rule::one(FindingScope::Pod, violated, "'spec.hostAliases is set, must be unset'"))
     },
     defaults: |_, _| vec![],
     comply: |_, _, _| {},

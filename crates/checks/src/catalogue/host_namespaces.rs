@@ -10,7 +10,7 @@
 
 use serde_json::json;
 
-use crate::{Check, Field, Finding, Flag, Level, Over, Pss, Resolve, Rule, Settings, pod};
+use crate::{Check, Field, Finding, FindingScope, Flag, Level, Pss, Resolve, Rule, Settings, pod};
 
 /// The check.
 pub static CHECK: Check = Check {
@@ -28,7 +28,7 @@ pub static CHECK: Check = Check {
                 let found = format!("variables.spec.?{field}.orValue(false)");
                 let violated = cx.unless(&format!("spec.host.{setting}"), allowed?, &found)?;
                 Some(Finding::new(
-                    Over::Pod,
+                    FindingScope::Pod,
                     violated,
                     format!("'spec.{field} is true, host namespaces are not allowed'"),
                 ))

@@ -28,7 +28,7 @@ use serde_json::json;
 
 use crate::settings::{HostPath, kind_allowed, kind_refused};
 use crate::{
-    Check, Diagnostic, Field, Finding, Level, Lowering, Meaning, Over, Pss, Resolve, Rule, TextList, cel, pod,
+    Check, Diagnostic, Field, Finding, FindingScope, Level, Lowering, Meaning, Pss, Resolve, Rule, TextList, cel, pod,
 };
 
 /// The check.
@@ -52,7 +52,7 @@ pub static CHECK: Check = Check {
         }
         if paths.is_empty() {
             return Some(Rule::one(
-                Over::Volumes,
+                FindingScope::Volumes,
                 "has(v.hostPath)",
                 "'hostPath ' + v.hostPath.path + ' is not allowed, allowed: none'",
             ));
@@ -96,12 +96,12 @@ pub static CHECK: Check = Check {
             ],
             findings: vec![
                 Finding::new(
-                    Over::List("hostPathsNotWritable"),
+                    FindingScope::List("hostPathsNotWritable"),
                     format!("('/' + {path} + '/').contains('/../') || !{in_read_only}"),
                     format!("'hostPath ' + {path} + ' is not allowed, allowed: ' + {says}"),
                 ),
                 Finding::new(
-                    Over::List("hostPathsNotWritable"),
+                    FindingScope::List("hostPathsNotWritable"),
                     format!("{in_read_only} && variables.writableMounts.exists(w, v.name in w.volumes)"),
                     format!(
                         "'hostPath ' + {path} + ' must be mounted with {demanded}, but is not in container ' \
@@ -110,7 +110,7 @@ pub static CHECK: Check = Check {
                     ),
                 ),
                 Finding::new(
-                    Over::List("hostPathsNotWritable"),
+                    FindingScope::List("hostPathsNotWritable"),
                     format!("{in_read_only} && {created}"),
                     format!(
                         "'hostPath ' + {path} + ' is read-only and must not be created, but its type is ' + v.hostPath.type"

@@ -11,7 +11,7 @@
 use serde_json::json;
 
 use crate::shared::ranges::{Ranges, outside};
-use crate::{Check, Field, Level, Over, Pss, Rule, pod};
+use crate::{Check, Field, FindingScope, Level, Pss, Rule, pod};
 
 /// The check.
 pub static CHECK: Check = Check {
@@ -26,7 +26,7 @@ pub static CHECK: Check = Check {
         let ranges = Ranges::lower(cx, "spec.host.ports", settings.host.ports.as_ref()?);
         let bad = format!("p.?hostPort.orValue(0) != 0 && !({})", ranges.contain("p.hostPort"));
         Some(Rule::one(
-            Over::Containers,
+            FindingScope::Containers,
             format!("c.?ports.orValue([]).exists(p, {bad})"),
             format!(
                 "'hostPort ' + c.ports.filter(p, {bad}).map(p, string(p.hostPort)).join(', ') \

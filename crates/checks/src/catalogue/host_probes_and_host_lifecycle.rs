@@ -10,7 +10,7 @@
 
 use serde_json::json;
 
-use crate::{Check, Field, Level, Over, Pss, Resolve, Rule, pod};
+use crate::{Check, Field, FindingScope, Level, Pss, Resolve, Rule, pod};
 
 /// The places of a host in a container.
 const HOSTS: [&str; 10] = [
@@ -54,7 +54,7 @@ pub static CHECK: Check = Check {
         let violated =
             cx.unless("spec.host.probeHosts", settings.host.probe_hosts.as_ref()?, &format!("({})", set.join(" || ")))?;
         Some(Rule::one(
-            Over::Containers,
+            FindingScope::Containers,
             violated,
             format!("'probe or lifecycle host: ' + ({}).join(', ') + ', must be unset'", found.join(" + ")),
         ))

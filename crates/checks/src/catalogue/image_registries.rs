@@ -18,7 +18,7 @@ use serde_json::json;
 
 use crate::settings::any;
 use crate::{
-    Check, Field, Finding, Meaning, Over, Resolve, Rule, TextList, cel,
+    Check, Field, Finding, FindingScope, Meaning, Resolve, Rule, TextList, cel,
     image::{IN_REGISTRY, completed_cel, is_id_cel, surely_in_registry},
     pod,
 };
@@ -71,14 +71,14 @@ pub static CHECK: Check = Check {
                 allowed.says()
             )
         };
-        let of_containers = Finding::new(Over::Containers, bad("c.image"), says("image", "c.image"));
+        let of_containers = Finding::new(FindingScope::Containers, bad("c.image"), says("image", "c.image"));
         // What begins with a registry and a slash, a colon or an @, or is a path in one, is not an id.
         Some(Rule {
             variables: vec![("imageRegistriesAllowed", allowed.cel())],
             findings: vec![
                 of_containers.complies(surely_in("c.image", &allowed)),
                 Finding::new(
-                    Over::Volumes,
+                    FindingScope::Volumes,
                     format!("has(v.image) && {}", bad(REFERENCE)),
                     says("image.reference", REFERENCE),
                 )
@@ -117,10 +117,10 @@ fn no_ids() -> Rule {
     Rule {
         variables: vec![],
         findings: vec![
-            Finding::new(Over::Containers, is_id_cel("c.image"), says("image", "c.image"))
+            Finding::new(FindingScope::Containers, is_id_cel("c.image"), says("image", "c.image"))
                 .complies("c.image.contains('/')"),
             Finding::new(
-                Over::Volumes,
+                FindingScope::Volumes,
                 format!("has(v.image) && {}", is_id_cel(REFERENCE)),
                 says("image.reference", REFERENCE),
             )

@@ -11,7 +11,7 @@
 use serde_json::json;
 
 use crate::settings::{any, kind_allowed};
-use crate::{Check, Field, Meaning, Over, Resolve, Rule, pod};
+use crate::{Check, Field, FindingScope, Meaning, Resolve, Rule, pod};
 
 /// The check.
 pub static CHECK: Check = Check {
@@ -30,7 +30,7 @@ pub static CHECK: Check = Check {
         }
         let bad = format!("!(m.?mountPropagation.orValue('None') in {})", allowed.cel());
         Some(Rule::one(
-            Over::Containers,
+            FindingScope::Containers,
             format!("c.?volumeMounts.orValue([]).exists(m, {bad})"),
             format!(
                 "'mountPropagation ' + c.volumeMounts.filter(m, {bad})\

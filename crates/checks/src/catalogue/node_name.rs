@@ -13,7 +13,7 @@
 
 use serde_json::json;
 
-use crate::{Check, Field, Over, Resolve, Rule, pod};
+use crate::{Check, Field, FindingScope, Resolve, Rule, pod};
 
 /// The check.
 pub static CHECK: Check = Check {
@@ -33,7 +33,7 @@ pub static CHECK: Check = Check {
              && !(request.kind.kind == 'Pod' && request.operation == 'UPDATE')",
         )?;
         Some(Rule::one(
-            Over::Pod,
+            FindingScope::Pod,
             violated,
             "'spec.nodeName is ' + variables.spec.nodeName + ', must be unset: the scheduler chooses the node'",
         ))

@@ -14,7 +14,7 @@
 use crate::json::Change as _;
 use serde_json::json;
 
-use crate::{Check, Field, Finding, Meaning, Over, Resolve, Rule, cel, pod};
+use crate::{Check, Field, Finding, FindingScope, Meaning, Resolve, Rule, cel, pod};
 
 /// The check.
 pub static CHECK: Check = Check {
@@ -32,7 +32,7 @@ pub static CHECK: Check = Check {
                 cx.texts(&format!("spec.scheduling.nodeSelector[{index}].values"), &label.values, Meaning::Word);
             let found = format!("variables.spec.?nodeSelector[?{}]", cel::quote(&label.key));
             Finding::new(
-                Over::Pod,
+                FindingScope::Pod,
                 format!("!{found}.hasValue() || !({found}.value() in {})", allowed.cel()),
                 format!(
                     "{} + {found}.orValue('unset') + ', allowed: ' + {}",

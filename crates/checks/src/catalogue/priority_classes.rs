@@ -22,7 +22,7 @@
 use serde_json::json;
 
 use crate::settings::any;
-use crate::{Check, Field, Meaning, Over, Resolve, Rule, TextList, cel, pod};
+use crate::{Check, Field, FindingScope, Meaning, Resolve, Rule, TextList, cel, pod};
 
 const FIELD: &str = "variables.spec.?priorityClassName.orValue('')";
 
@@ -41,7 +41,7 @@ pub static CHECK: Check = Check {
         let named = |class: &String| if class.is_empty() { "(unset)".to_owned() } else { class.clone() };
         let says = TextList { constants: allowed.constants.iter().map(named).collect(), ..allowed.clone() }.says();
         Some(Rule::one(
-            Over::Pod,
+            FindingScope::Pod,
             // A template has no class yet where its pods get the default one.
             format!("!({FIELD} in {}) && ({FIELD} != '' || request.kind.kind == 'Pod')", allowed.cel()),
             format!(

@@ -10,7 +10,7 @@
 
 use serde_json::json;
 
-use crate::{Check, Field, Level, Over, Pss, Resolve, Rule, pod};
+use crate::{Check, Field, FindingScope, Level, Pss, Resolve, Rule, pod};
 
 /// The check.
 pub static CHECK: Check = Check {
@@ -27,7 +27,11 @@ pub static CHECK: Check = Check {
             settings.privileges.privileged.as_ref()?,
             "c.?securityContext.?privileged.orValue(false)",
         )?;
-        Some(Rule::one(Over::Containers, violated, "'securityContext.privileged is true, must be false or unset'"))
+        Some(Rule::one(
+            FindingScope::Containers,
+            violated,
+            "'securityContext.privileged is true, must be false or unset'",
+        ))
     },
     defaults: |_, _| vec![],
     comply: |_, _, _| {},

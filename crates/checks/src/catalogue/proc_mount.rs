@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::settings::any;
 use crate::shared::exempt::{is_relaxed, unless_user_namespace};
-use crate::{Check, Field, Level, Meaning, Over, Pss, Resolve, Rule, pod};
+use crate::{Check, Field, FindingScope, Level, Meaning, Pss, Resolve, Rule, pod};
 
 const FIELD: &str = "c.?securityContext.?procMount.orValue('Default')";
 
@@ -35,7 +35,7 @@ pub static CHECK: Check = Check {
         let violated = format!("!({FIELD} in {})", allowed.cel());
         let violated = unless_user_namespace(cx, "spec.privileges.unmaskedInUserNamespaces", relax, &violated);
         Some(Rule::one(
-            Over::Containers,
+            FindingScope::Containers,
             violated,
             format!("'securityContext.procMount is ' + {FIELD} + ', must be ' + {}", allowed.says()),
         ))

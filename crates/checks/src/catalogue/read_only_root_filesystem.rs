@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::settings::mutation::AdditionalDefault;
 use crate::shared::defaulted::defaulted_when;
-use crate::{Check, DefaultValue, Field, FieldDefault, Over, Resolve, Rule, Subject, pod};
+use crate::{Check, DefaultValue, Field, FieldDefault, FindingScope, Resolve, Rule, Subject, pod};
 
 const FIELD: &str = "c.?securityContext.?readOnlyRootFilesystem";
 
@@ -34,7 +34,7 @@ pub static CHECK: Check = Check {
         let says = format!(
             "'securityContext.readOnlyRootFilesystem is ' + string({FIELD}.orValue('unset')) + ', must be true'"
         );
-        Some(Rule::one(Over::Containers, violated, says))
+        Some(Rule::one(FindingScope::Containers, violated, says))
     },
     defaults: |settings, _| {
         let demanded = settings.privileges.read_only_root_filesystem.as_ref();

@@ -12,7 +12,7 @@
 use serde_json::json;
 
 use crate::settings::any;
-use crate::{Check, Field, Level, Meaning, Over, Pss, Resolve, Rule, pod};
+use crate::{Check, Field, FindingScope, Level, Meaning, Pss, Resolve, Rule, pod};
 
 /// The check.
 pub static CHECK: Check = Check {
@@ -28,7 +28,7 @@ pub static CHECK: Check = Check {
         let allowed = cx.texts("spec.volumes.allowed", allowed, Meaning::Word);
         let bad = format!("k != 'name' && !(k in {})", allowed.cel());
         Some(Rule::one(
-            Over::Volumes,
+            FindingScope::Volumes,
             format!("v.exists(k, {bad})"),
             format!("'restricted volume types: ' + v.filter(k, {bad}).join(', ') + ', allowed: ' + {}", allowed.says()),
         ))

@@ -15,8 +15,8 @@ use crate::settings::mutation::AdditionalDefault;
 use crate::shared::defaulted::defaulted_when;
 use crate::shared::exempt::{is_relaxed, unless_user_namespace};
 use crate::{
-    Check, Condition, Constant, DefaultValue, Field, FieldDefault, Finding, Flag, Level, Over, Pss, Resolve, Rule,
-    Subject, pod,
+    Check, Condition, Constant, DefaultValue, Field, FieldDefault, Finding, FindingScope, Flag, Level, Pss, Resolve,
+    Rule, Subject, pod,
 };
 
 const OF_POD: &str = "variables.podSecurityContext.?runAsNonRoot";
@@ -44,9 +44,13 @@ pub static CHECK: Check = Check {
         let of_container = cx.when(path, required, &of_container)?;
         Some(Rule {
             findings: vec![
-                Finding::new(Over::Pod, of_pod, "'securityContext.runAsNonRoot is false, must be true or unset'"),
                 Finding::new(
-                    Over::Containers,
+                    FindingScope::Pod,
+                    of_pod,
+                    "'securityContext.runAsNonRoot is false, must be true or unset'",
+                ),
+                Finding::new(
+                    FindingScope::Containers,
                     of_container,
                     format!(
                         "'securityContext.runAsNonRoot is ' \

@@ -19,7 +19,9 @@ use crate::shared::{
     ids::{self, HIGHEST},
     ranges::{first, outside},
 };
-use crate::{Check, Condition, DefaultValue, Field, FieldDefault, Finding, Flag, Level, Over, Pss, Rule, Subject, pod};
+use crate::{
+    Check, Condition, DefaultValue, Field, FieldDefault, Finding, FindingScope, Flag, Level, Pss, Rule, Subject, pod,
+};
 
 /// The check.
 pub static CHECK: Check = Check {
@@ -38,14 +40,14 @@ pub static CHECK: Check = Check {
             UserRule::MustRunAs => ids::of_user(cx, true, path, &rules.ranges),
             UserRule::MayRunAs => ids::of_user(cx, false, path, &rules.ranges),
             UserRule::MustRunAsNonRoot => [
-                (Over::Pod, "variables.podSecurityContext.?runAsUser.orValue(1) == 0"),
-                (Over::Containers, "c.?securityContext.?runAsUser.orValue(1) == 0"),
+                (FindingScope::Pod, "variables.podSecurityContext.?runAsUser.orValue(1) == 0"),
+                (FindingScope::Containers, "c.?securityContext.?runAsUser.orValue(1) == 0"),
             ]
             .into_iter()
-            .map(|(over, violated)| {
+            .map(|(scope, violated)| {
                 let relax = settings.users.relax_for_user_namespaces.as_ref();
                 let violated = unless_user_namespace(cx, "spec.users.relaxForUserNamespaces", relax, violated);
-                Finding::new(over, violated, "'securityContext.runAsUser is 0, must not be 0'")
+                Finding::new(scope, violated, "'securityContext.runAsUser is 0, must not be 0'")
             })
             .collect(),
         };

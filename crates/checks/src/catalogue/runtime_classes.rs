@@ -11,7 +11,7 @@ use crate::json::Change as _;
 use serde_json::json;
 
 use crate::settings::any;
-use crate::{Check, Field, Meaning, Over, Resolve, Rule, TextList, cel, pod};
+use crate::{Check, Field, FindingScope, Meaning, Resolve, Rule, TextList, cel, pod};
 
 const FIELD: &str = "variables.spec.?runtimeClassName.orValue('')";
 
@@ -30,7 +30,7 @@ pub static CHECK: Check = Check {
         let named = |class: &String| if class.is_empty() { "(unset)".to_owned() } else { class.clone() };
         let says = TextList { constants: allowed.constants.iter().map(named).collect(), ..allowed.clone() }.says();
         Some(Rule::one(
-            Over::Pod,
+            FindingScope::Pod,
             format!("!({FIELD} in {})", allowed.cel()),
             format!(
                 "'spec.runtimeClassName is ' + ({FIELD} == '' ? {} : {FIELD}) + ', allowed: ' + {says}",

@@ -11,7 +11,7 @@
 use serde_json::json;
 
 use crate::settings::any;
-use crate::{Check, Field, Meaning, Over, Resolve, Rule, pod};
+use crate::{Check, Field, FindingScope, Meaning, Resolve, Rule, pod};
 
 const DEFAULT: &str = "default-scheduler";
 
@@ -29,7 +29,7 @@ pub static CHECK: Check = Check {
         let allowed = cx.texts("spec.scheduling.schedulers", schedulers, Meaning::Word);
         let found = format!("variables.spec.?schedulerName.orValue('{DEFAULT}')");
         Some(Rule::one(
-            Over::Pod,
+            FindingScope::Pod,
             format!("!({found} in {})", allowed.cel()),
             format!("'spec.schedulerName is ' + {found} + ', allowed: ' + {}", allowed.says()),
         ))

@@ -20,7 +20,8 @@ use serde_json::{Value as Json, json};
 use crate::settings::{SeLinux, any};
 use crate::shared::defaulted::{first_text, is_secure, where_flag};
 use crate::{
-    Check, DefaultValue, Field, FieldDefault, Finding, Level, Meaning, Over, Pss, Resolve, Rule, Subject, Text, pod,
+    Check, DefaultValue, Field, FieldDefault, Finding, FindingScope, Level, Meaning, Pss, Resolve, Rule, Subject, Text,
+    pod,
 };
 
 const OF_POD: &str = "variables.podSecurityContext.?seLinuxOptions";
@@ -64,10 +65,10 @@ pub static CHECK: Check = Check {
             }
             let meaning = if part == "level" { Meaning::SeLinuxLevel } else { Meaning::Word };
             let allowed = cx.texts(&format!("{path}.{name}"), texts, meaning);
-            for (over, options) in [(Over::Pod, OF_POD), (Over::Containers, OF_CONTAINER)] {
+            for (scope, options) in [(FindingScope::Pod, OF_POD), (FindingScope::Containers, OF_CONTAINER)] {
                 let found = format!("{options}.?{part}.orValue('')");
                 findings.push(Finding::new(
-                    over,
+                    scope,
                     format!("{found} != '' && !({found} in {})", allowed.cel()),
                     format!(
                         "'securityContext.seLinuxOptions.{part} is ' + {found} + ', allowed: ' + {}",
@@ -81,7 +82,7 @@ pub static CHECK: Check = Check {
             let unset = format!("{OF_CONTAINER}.or({OF_POD}).?{part}.orValue('') == ''");
             if let Some(violated) = cx.when(&format!("{path}.required"), &setting.required, &unset) {
                 findings.push(Finding::new(
-                    Over::Containers,
+                    FindingScope::Containers,
                     violated,
                     format!(
                         "'securityContext.seLinuxOptions.{part} is unset here and in the pod, allowed: ' + {}",

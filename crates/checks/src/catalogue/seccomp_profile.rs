@@ -18,7 +18,7 @@ use crate::shared::{
     profiles::{self, Profiles},
 };
 use crate::{
-    Check, Condition, DefaultValue, Field, FieldDefault, Finding, Level, Over, Pss, Resolve, Rule, Subject, pod,
+    Check, Condition, DefaultValue, Field, FieldDefault, Finding, FindingScope, Level, Pss, Resolve, Rule, Subject, pod,
 };
 
 const ANNOTATION_OF_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
@@ -60,9 +60,9 @@ pub static CHECK: Check = Check {
         let mut findings = Vec::new();
         if !allowed.allow_anything() {
             let forbidden = format!("has({OF_POD}) && {}", allowed.forbid(OF_POD));
-            findings.push(Finding::new(Over::Pod, forbidden, says(OF_POD)));
+            findings.push(Finding::new(FindingScope::Pod, forbidden, says(OF_POD)));
             findings.push(Finding::new(
-                Over::Containers,
+                FindingScope::Containers,
                 format!("c.?securityContext.?seccompProfile.hasValue() && {}", allowed.forbid(OF_CONTAINER)),
                 says(OF_CONTAINER),
             ));
@@ -76,7 +76,7 @@ pub static CHECK: Check = Check {
                 );
                 variables.push(("seccompAnnotations", annotations));
                 findings.push(Finding::new(
-                    Over::Pod,
+                    FindingScope::Pod,
                     violated,
                     format!(
                         "'seccompProfile: ' + variables.seccompAnnotations.join(', ') + ', allowed: ' + {}",
@@ -89,7 +89,7 @@ pub static CHECK: Check = Check {
             unless_windows(settings, &format!("!c.?securityContext.?seccompProfile.hasValue() && !has({OF_POD})"));
         if let Some(violated) = cx.when(&format!("{path}.required"), &seccomp.required, &unset) {
             findings.push(Finding::new(
-                Over::Containers,
+                FindingScope::Containers,
                 violated,
                 format!(
                     "'securityContext.seccompProfile is unset here and in the pod, allowed: ' + {}",

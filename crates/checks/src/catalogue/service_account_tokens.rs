@@ -20,7 +20,7 @@
 use serde_json::json;
 
 use crate::settings::{any, kind_allowed, kind_refused};
-use crate::{Check, Field, Finding, Meaning, Over, Resolve, Rule, pod};
+use crate::{Check, Field, Finding, FindingScope, Meaning, Resolve, Rule, pod};
 
 /// The one that the API server mounts (`TokenVolumeSource` in the admission plugin ServiceAccount).
 const MOUNTED: &str = "variables.spec.?automountServiceAccountToken.orValue(true) \
@@ -50,7 +50,7 @@ pub static CHECK: Check = Check {
             let tokens = "v.?projected.?sources.orValue([])";
             let bad = format!("has(s.serviceAccountToken) && !({MOUNTED}) && {bad}");
             findings.push(Finding::new(
-                Over::Volumes,
+                FindingScope::Volumes,
                 format!("{tokens}.exists(s, {bad})"),
                 format!("'serviceAccountToken.{field} is ' + {tokens}.filter(s, {bad}).map(s, {found}).join(', ') + {allowed}"),
             ));

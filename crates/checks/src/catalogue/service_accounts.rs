@@ -18,7 +18,7 @@ use crate::json::Change as _;
 use serde_json::json;
 
 use crate::settings::any;
-use crate::{Check, Field, Finding, Meaning, Over, Resolve, Rule, pod};
+use crate::{Check, Field, Finding, FindingScope, Meaning, Resolve, Rule, pod};
 
 const DEFAULT: &str = "default";
 
@@ -45,7 +45,7 @@ pub static CHECK: Check = Check {
             )],
             findings: vec![
                 Finding::new(
-                    Over::Pod,
+                    FindingScope::Pod,
                     format!("!(variables.serviceAccountName in {})", allowed.cel()),
                     format!(
                         "'spec.serviceAccountName is ' + variables.serviceAccountName + ', allowed: ' + {}",

@@ -12,7 +12,7 @@
 
 use serde_json::json;
 
-use crate::{Check, Field, Over, Resolve, Rule, pod};
+use crate::{Check, Field, FindingScope, Resolve, Rule, pod};
 
 /// The check.
 pub static CHECK: Check = Check {
@@ -29,7 +29,7 @@ pub static CHECK: Check = Check {
             settings.privileges.share_process_namespace.as_ref()?,
             "variables.spec.?shareProcessNamespace.orValue(false)",
         )?;
-        Some(Rule::one(Over::Pod, violated, "'spec.shareProcessNamespace is true, must be false or unset'"))
+        Some(Rule::one(FindingScope::Pod, violated, "'spec.shareProcessNamespace is true, must be false or unset'"))
     },
     defaults: |_, _| vec![],
     comply: |_, _, _| {},

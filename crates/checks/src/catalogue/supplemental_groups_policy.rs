@@ -16,7 +16,7 @@ use serde_json::json;
 
 use crate::settings::{SupplementalGroupsPolicy, mutation::AdditionalDefault};
 use crate::shared::{defaulted::defaulted_when, exempt::unless_windows};
-use crate::{Check, DefaultValue, Field, FieldDefault, Flag, Over, Rule, Settings, Subject, pod};
+use crate::{Check, DefaultValue, Field, FieldDefault, FindingScope, Flag, Rule, Settings, Subject, pod};
 
 fn is_strict(settings: &Settings) -> bool {
     settings.users.supplemental_groups_policy == Some(SupplementalGroupsPolicy::Strict)
@@ -36,7 +36,7 @@ pub static CHECK: Check = Check {
     compile: |settings, _| {
         is_strict(settings).then(|| {
             Rule::one(
-                Over::Pod,
+                FindingScope::Pod,
                 unless_windows(settings, &format!("{FIELD}.orValue('Merge') != 'Strict'")),
                 format!(
                     "'securityContext.supplementalGroupsPolicy is ' + {FIELD}.orValue('unset') + ', must be Strict'"

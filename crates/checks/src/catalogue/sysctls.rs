@@ -15,7 +15,7 @@
 use serde_json::json;
 
 use crate::settings::any;
-use crate::{Check, Field, Level, Meaning, Over, Pss, Resolve, Rule, pod};
+use crate::{Check, Field, FindingScope, Level, Meaning, Pss, Resolve, Rule, pod};
 
 /// CEL of type bool: whether the string `name` is `f`, or begins with what comes before a `*` at its end.
 fn matches(name: &str, f: &str) -> String {
@@ -57,7 +57,7 @@ pub static CHECK: Check = Check {
         Some(Rule {
             variables: vec![("forbiddenSysctls", bad)],
             ..Rule::one(
-                Over::Pod,
+                FindingScope::Pod,
                 "variables.forbiddenSysctls.size() > 0",
                 format!("'forbidden sysctls: ' + variables.forbiddenSysctls.join(', ') + ', allowed: ' + {says}"),
             )

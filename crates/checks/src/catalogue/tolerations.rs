@@ -18,7 +18,7 @@
 use serde_json::{Value as Json, json};
 
 use crate::settings::{AllowedToleration, TolerationOperator};
-use crate::{Check, Diagnostic, Field, Lowering, Meaning, Over, Resolve, Rule, Values, cel, pod};
+use crate::{Check, Diagnostic, Field, FindingScope, Lowering, Meaning, Resolve, Rule, Values, cel, pod};
 
 /// The tolerations that the API server adds (admission plugin DefaultTolerationSeconds).
 const ADDED: &str = "t.?key.orValue('') in ['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable'] \
@@ -55,7 +55,7 @@ pub static CHECK: Check = Check {
                 format!("variables.spec.?tolerations.orValue([]).filter(t, !({}))", terms.join(" || ")),
             )],
             ..Rule::one(
-                Over::Pod,
+                FindingScope::Pod,
                 "variables.tolerationsNotAllowed.size() > 0",
                 format!(
                     "'spec.tolerations of ' + variables.tolerationsNotAllowed.map(t, \

@@ -9,7 +9,7 @@
 
 use serde_json::json;
 
-use crate::{Check, Field, Finding, Level, Over, Pss, Resolve, Rule, pod};
+use crate::{Check, Field, Finding, FindingScope, Level, Pss, Resolve, Rule, pod};
 
 /// The check.
 pub static CHECK: Check = Check {
@@ -31,8 +31,8 @@ pub static CHECK: Check = Check {
         let says = "'securityContext.windowsOptions.hostProcess is true, must be false or unset'";
         Some(Rule {
             findings: vec![
-                Finding::new(Over::Pod, cx.unless(path, allowed, of_pod)?, says),
-                Finding::new(Over::Containers, cx.unless(path, allowed, of_container)?, says),
+                Finding::new(FindingScope::Pod, cx.unless(path, allowed, of_pod)?, says),
+                Finding::new(FindingScope::Containers, cx.unless(path, allowed, of_container)?, says),
             ],
             ..Rule::default()
         })

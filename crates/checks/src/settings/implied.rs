@@ -43,7 +43,7 @@ type Obstacles = fn(&Settings, &Settings, &Minimums) -> Vec<&'static str>;
 
 /// Settings that are not compared by their kind alone. Another one whose kind says nothing must be the standard's,
 /// where the standard asks for something.
-const OWN: &[(&str, Obstacles)] = &[
+const SPECIAL_COMPARISONS: &[(&str, Obstacles)] = &[
     ("users.runAsUser", run_as_user),
     ("users.relaxForUserNamespaces", relax_for_user_namespaces),
     ("privileges.capabilities", capabilities),
@@ -67,7 +67,7 @@ const OWN: &[(&str, Obstacles)] = &[
 
 /// The settings that are not as strict as the standard's.
 fn obstacles(found: &Settings, asked: &Settings, minimums: &Minimums) -> Vec<&'static str> {
-    let of = |setting: &Setting| match OWN.iter().find(|(path, _)| *path == setting.path) {
+    let of = |setting: &Setting| match SPECIAL_COMPARISONS.iter().find(|(path, _)| *path == setting.path) {
         Some((_, own)) => own(found, asked, minimums),
         None => unless(holds(setting, found, asked), setting.path),
     };
@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn special_comparisons_name_existing_settings() {
-        for (path, _) in OWN {
+        for (path, _) in SPECIAL_COMPARISONS {
             assert!(all().any(|setting| setting.path == *path), "{path}");
         }
     }

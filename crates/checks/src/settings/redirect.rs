@@ -63,9 +63,9 @@ pub enum PathStyle {
 /// The form of a target: no scheme, no leading or trailing slash, and a recognizable host.
 const TARGET: &str = r"^(localhost|[^/@ ]*[.:$A-Z][^/@ ]*)(/[^/@: ]+)*$";
 
-/// The longest reference that is compared before it is completed, because the cost of reading a string grows with its
-/// length.
-const LONGEST: usize = 512;
+/// Maximum length of a reference that is compared before it is completed, because the cost of reading a string grows
+/// with its length.
+const MAX_REFERENCE_LENGTH: usize = 512;
 
 /// A redirection in one namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -174,7 +174,7 @@ impl Redirect {
             }
         }
         (!terms.is_empty())
-            .then(|| format!("({image}.size() <= {LONGEST} && ({image} == '' || {}))", terms.join(" || ")))
+            .then(|| format!("({image}.size() <= {MAX_REFERENCE_LENGTH} && ({image} == '' || {}))", terms.join(" || ")))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{defaulted::is_secure, ranges::Ranges};
 use crate::{
-    Diagnostic, Finding, Integer, Lowering, Over, Settings,
+    Diagnostic, Finding, FindingScope, Integer, Lowering, Settings,
     settings::{GroupRule, GroupRules, Range},
 };
 
@@ -33,7 +33,7 @@ pub(crate) fn effective(cx: &mut Lowering<'_>, field: &str, required: bool, path
     let outside = format!("!{}", parenthesised(&ranges.contain(&format!("{id}.value()"))));
     let violated =
         if required { format!("!{id}.hasValue() || {outside}") } else { format!("{id}.hasValue() && {outside}") };
-    Finding::new(Over::Containers, violated, says(field, &format!("string({id}.orValue('unset'))"), &ranges))
+    Finding::new(FindingScope::Containers, violated, says(field, &format!("string({id}.orValue('unset'))"), &ranges))
 }
 
 /// The user of containers, and a pod that says root though no container follows it.
@@ -45,7 +45,7 @@ pub(crate) fn of_user(cx: &mut Lowering<'_>, required: bool, path: &str, ranges:
     let mut unreported = Lowering::new(cx.declared());
     let ranges = Ranges::lower(&mut unreported, path, ranges);
     let of_pod = Finding::new(
-        Over::Pod,
+        FindingScope::Pod,
         format!(
             "variables.podSecurityContext.?runAsUser.orValue(1) == 0 && !{} \
              && variables.containers.all(c, c.?securityContext.?runAsUser.hasValue())",
@@ -63,7 +63,7 @@ pub(crate) fn of_pod(cx: &mut Lowering<'_>, field: &str, required: bool, path: &
     let outside = format!("!{}", parenthesised(&ranges.contain(&format!("{id}.value()"))));
     let violated =
         if required { format!("!{id}.hasValue() || {outside}") } else { format!("{id}.hasValue() && {outside}") };
-    Finding::new(Over::Pod, violated, says(field, &format!("string({id}.orValue('unset'))"), &ranges))
+    Finding::new(FindingScope::Pod, violated, says(field, &format!("string({id}.orValue('unset'))"), &ranges))
 }
 
 /// Ids that only the pod sets, as a list: `supplementalGroups`.
@@ -73,7 +73,7 @@ pub(crate) fn of_pod_list(cx: &mut Lowering<'_>, field: &str, required: bool, pa
     let outside = format!("{ids}.exists(g, !{})", parenthesised(&ranges.contain("g")));
     let violated = if required { format!("{ids}.size() == 0 || {outside}") } else { outside };
     let found = format!("({ids}.size() == 0 ? 'unset' : {ids}.map(g, string(g)).join(', '))");
-    Finding::new(Over::Pod, violated, says(field, &found, &ranges))
+    Finding::new(FindingScope::Pod, violated, says(field, &found, &ranges))
 }
 
 fn says(field: &str, found: &str, ranges: &Ranges) -> String {

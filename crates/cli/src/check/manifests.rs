@@ -10,10 +10,10 @@ use serde_json::Value as Json;
 use super::{args::CheckArgs, config::Config};
 use crate::{
     cluster::could_not_run,
-    dumped::Dump,
-    files,
+    dump_files::Dump,
+    evaluator, files,
     input::Object,
-    judge, live,
+    live,
     namespaces::{self, Tenant},
     parameters,
     profiles::{self, Accepted},
@@ -43,9 +43,9 @@ pub(super) struct Manifests<'a> {
 pub(super) fn judged<'a>(objects: Vec<Object<'a>>, namespace: Option<&str>) -> Manifests<'a> {
     let Manifests { judged: mut found, mut others, mut problems } = Manifests::default();
     for object in objects {
-        let kind = judge::workload(&object.api_version, &object.kind);
-        if kind.is_none() && !judge::is_pod(&object.api_version, &object.kind) {
-            match judge::no_longer_served(&object.api_version, &object.kind) {
+        let kind = evaluator::workload(&object.api_version, &object.kind);
+        if kind.is_none() && !evaluator::is_pod(&object.api_version, &object.kind) {
+            match evaluator::no_longer_served(&object.api_version, &object.kind) {
                 Some(why) => problems.push(object.problem("apiVersion", why)),
                 None => *others.entry(object.kind.clone()).or_default() += 1,
             }
@@ -73,7 +73,7 @@ pub(super) fn judged<'a>(objects: Vec<Object<'a>>, namespace: Option<&str>) -> M
 }
 
 /// Profiles, and the namespaces in which they are evaluated.
-pub(super) struct Ground {
+pub(super) struct CheckInputs {
     pub accepted: Vec<Accepted>,
     pub tenants: Vec<Tenant>,
     pub version: Minor,
@@ -82,12 +82,12 @@ pub(super) struct Ground {
 }
 
 /// Reads profiles and namespaces, from files or from a cluster.
-pub(super) fn ground(
+pub(super) fn inputs(
     args: &CheckArgs,
     config: &Config,
     mut tenants: Vec<Tenant>,
     names: &BTreeSet<String>,
-) -> Result<Ground, Failure> {
+) -> Result<CheckInputs, Failure> {
     let mut version = config.kube_version.unwrap_or(Minor::DEFAULT);
     let given = if config.profiles.is_empty() {
         None
@@ -135,7 +135,7 @@ pub(super) fn ground(
             Err(problem) => drop(unknown.insert(name.clone(), problem)),
         }
     }
-    Ok(Ground { accepted, tenants, version, unknown })
+    Ok(CheckInputs { accepted, tenants, version, unknown })
 }
 
 /// A namespace that is not found: it has the labels by which the profiles select, and no others.

@@ -19,11 +19,11 @@ use palisade_cel::Minor;
 
 use crate::{
     cluster::could_not_run,
+    evaluator::ProfileEvaluator,
     explained::Explained,
     files,
     findings::Format,
     input::{self, Found},
-    judge::Judge,
     namespaces::{self, Tenant},
     profiles,
     report::{self, Failure, Problem},
@@ -73,22 +73,22 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
     let Manifests { judged: manifests, others, problems: wrong } = manifests::judged(objects, namespace.as_deref());
     problems.extend(wrong);
     let names: BTreeSet<_> = manifests.iter().map(|one| one.namespace.clone()).collect();
-    let ground = manifests::ground(args, &config, tenants, &names)?;
-    problems.extend(ground.unknown.values().cloned());
-    profiles::tell(&ground.accepted, &ground.tenants);
-    let judge = Judge::new(&ground.accepted, &ground.tenants, ground.version, Timestamp::now())?;
-    for name in names.iter().filter(|name| !judge.selects(name) && !ground.unknown.contains_key(*name)) {
+    let inputs = manifests::inputs(args, &config, tenants, &names)?;
+    problems.extend(inputs.unknown.values().cloned());
+    profiles::tell(&inputs.accepted, &inputs.tenants);
+    let judge = ProfileEvaluator::new(&inputs.accepted, &inputs.tenants, inputs.version, Timestamp::now())?;
+    for name in names.iter().filter(|name| !judge.selects(name) && !inputs.unknown.contains_key(*name)) {
         report::note(&format!("note: no profile selects namespace {name}"));
     }
     let mut judged = Vec::new();
-    for manifest in manifests.into_iter().filter(|one| !ground.unknown.contains_key(&one.namespace)) {
+    for manifest in manifests.into_iter().filter(|one| !inputs.unknown.contains_key(&one.namespace)) {
         match judge.explain(manifest.kind, &manifest.json) {
             Ok(explained) => judged.push(Judged { manifest, explained }),
             Err(why) => problems.push(manifest.object.problem("", format!("cannot be evaluated: {why}"))),
         }
     }
-    let checked = Checked { objects: judged, others, version: ground.version, explain: args.explain };
-    let shared = show::shared(&checked, &ground.accepted);
+    let checked = Checked { objects: judged, others, version: inputs.version, explain: args.explain };
+    let shared = show::shared(&checked, &inputs.accepted);
     for output in &config.output {
         let shown = output.format == Format::Human && output.file.is_none();
         let style = if shown { Style::of(&io::stdout()) } else { Style::PLAIN };

@@ -4,7 +4,7 @@ use palisade_api::catalogue;
 use palisade_checks::Field;
 use serde_json::Value as Json;
 
-use crate::judge::REJECTED;
+use crate::evaluator::REJECTED;
 
 /// The path of the field in a pod or workload, whose pod template is at the JSON pointer `template`. If the field is not
 /// set, it is the path where it would be.

@@ -8,8 +8,8 @@ use serde_json::{Value as Json, json};
 
 use super::{Checked, Judged, place};
 use crate::{
+    evaluator::{REJECTED, Violation, page_of},
     findings::{Finding, Findings, Rule, region},
-    judge::{REJECTED, Violation, page_of},
     profiles::Accepted,
     report::{Problem, harmless, one_line, rendered},
     style::Style,

@@ -1,7 +1,7 @@
 //! The command line of `palisade diff`.
 
 use super::place::Place;
-use crate::{ground::GroundArgs, impact::ImpactArgs, options::INPUT};
+use crate::{changes_output::ChangesArgs, evaluation_inputs::SourceArgs, options::INPUT};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -43,7 +43,7 @@ pub struct DiffArgs {
     #[arg(short, long, value_name = "NAME", help_heading = INPUT, requires = "files")]
     pub namespace: Option<String>,
     #[command(flatten)]
-    pub ground: GroundArgs,
+    pub source: SourceArgs,
     #[command(flatten)]
-    pub shown: ImpactArgs,
+    pub shown: ChangesArgs,
 }

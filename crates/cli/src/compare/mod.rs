@@ -15,53 +15,53 @@ use serde_json::json;
 
 use self::{generated::Difference, place::Place};
 use crate::{
+    admission_changes::AdmissionChanges,
+    changes_output::{self, About, ChangesFormat},
     cluster::could_not_run,
     diff::{self, CONTEXT},
-    dumped::Dump,
-    effects::Effects,
-    ground::{Manifests, Objects, Reading},
-    impact::{self, About, ImpactFormat},
-    judge::Judge,
+    dump_files::Dump,
+    evaluation_inputs::{Manifests, Objects, Reading},
+    evaluator::ProfileEvaluator,
     live,
     namespaces::Tenant,
+    object_comparison::ObjectComparison,
     output,
     profiles::{self, Accepted},
     progress::Progress,
     report::{Failure, Problem},
     revisions::{self, History},
-    whatif::WhatIf,
 };
 
 /// Runs the command.
 pub fn run(args: &DiffArgs) -> Result<(), Failure> {
     let in_cluster = |place: &Place| matches!(place, Place::Cluster { .. });
     let all_in_cluster = in_cluster(&args.before) && args.after.as_ref().is_none_or(in_cluster);
-    let judges = args.ground.live || args.ground.dump.is_some() || !args.files.is_empty();
-    if all_in_cluster && !judges && args.shown.output == ImpactFormat::Human {
+    let judges = args.source.live || args.source.dump.is_some() || !args.files.is_empty();
+    if all_in_cluster && !judges && args.shown.output == ChangesFormat::Human {
         return of_revisions(args);
     }
     let stdin = [Some(&args.before), args.after.as_ref()].into_iter().flatten();
     let stdin = stdin.filter(|place| **place == Place::Path("-".to_owned())).count()
-        + args.files.iter().chain(&args.ground.namespaces).filter(|path| *path == "-").count();
+        + args.files.iter().chain(&args.source.namespaces).filter(|path| *path == "-").count();
     if stdin > 1 {
         return Err(could_not_run("only one FILE can be standard input"));
     }
-    let mut ground = Ground::read(args)?;
-    let mut problems = std::mem::take(&mut ground.problems);
-    let (before, after) = sides(args, &ground)?;
-    let difference = Difference::new(&before.profiles, &after.profiles, &ground.tenants, ground.version)?;
-    let about = about(&before, &after, &difference, &ground);
-    if difference.matters(ground.is_whole) && judges {
-        let effects = judged(ground, &before.profiles, &after.profiles)?;
-        output::print(&impact::text(&args.shown, &about, Some(&effects)))?;
-        if effects.judged == 0 && problems.is_empty() && !args.files.is_empty() {
+    let mut inputs = DiffInputs::read(args)?;
+    let mut problems = std::mem::take(&mut inputs.problems);
+    let (before, after) = sides(args, &inputs)?;
+    let difference = Difference::new(&before.profiles, &after.profiles, &inputs.tenants, inputs.version)?;
+    let about = about(&before, &after, &difference, &inputs);
+    if difference.matters(inputs.is_whole) && judges {
+        let changes = judged(inputs, &before.profiles, &after.profiles)?;
+        output::print(&changes_output::text(&args.shown, &about, Some(&changes)))?;
+        if changes.judged == 0 && problems.is_empty() && !args.files.is_empty() {
             problems.push(Problem::new("no object was evaluated: no profile selects a pod or workload in the files"));
         }
-        args.ground.unevaluated.settle(problems)?;
-        return if effects.denies() { Err(Failure::Wrong(Vec::new())) } else { Ok(()) };
+        args.source.unevaluated.settle(problems)?;
+        return if changes.denies() { Err(Failure::Wrong(Vec::new())) } else { Ok(()) };
     }
-    output::print(&impact::text(&args.shown, &about, None))?;
-    args.ground.unevaluated.settle(problems)
+    output::print(&changes_output::text(&args.shown, &about, None))?;
+    args.source.unevaluated.settle(problems)
 }
 
 /// Compares the specs of revisions.
@@ -70,7 +70,7 @@ fn of_revisions(args: &DiffArgs) -> Result<(), Failure> {
     if args.before == after {
         return Err(could_not_run(format!("{after} must be compared with a revision, for example {after}@1")));
     }
-    let [before_spec, after_spec] = args.ground.cluster.ask(async |client| {
+    let [before_spec, after_spec] = args.source.cluster.ask(async |client| {
         let before = accepted_or_not(&client, &args.before).await?;
         let after = accepted_or_not(&client, &after).await?;
         Ok([revisions::json(&before.spec), revisions::json(&after.spec)])
@@ -102,7 +102,7 @@ async fn accepted_or_not(client: &Client, place: &Place) -> Result<ToolSecurityP
 }
 
 /// The profiles, except those that are compared.
-struct Ground<'a> {
+struct DiffInputs<'a> {
     /// The active profiles, if they were read.
     in_force: Vec<Accepted>,
     /// The profiles of the places in the cluster: before and after.
@@ -116,9 +116,9 @@ struct Ground<'a> {
     problems: Vec<Problem>,
 }
 
-impl<'a> Ground<'a> {
+impl<'a> DiffInputs<'a> {
     fn read(args: &'a DiffArgs) -> Result<Self, Failure> {
-        let DiffArgs { ground: of, .. } = args;
+        let DiffArgs { source: of, .. } = args;
         let mut dump = of.dump.as_deref().map(Dump::open).transpose()?;
         let after = match (&args.before, &args.after) {
             (_, Some(after)) => Some(after.clone()),
@@ -127,7 +127,7 @@ impl<'a> Ground<'a> {
         };
         // A file alone is compared with the active profiles.
         let needs_in_force = after.is_none();
-        let mut ground = Self {
+        let mut inputs = Self {
             in_force: dump.as_mut().map(|dump| std::mem::take(&mut dump.profiles)).unwrap_or_default(),
             places: [None, None],
             tenants: dump.as_mut().map(|dump| std::mem::take(&mut dump.tenants)).unwrap_or_default(),
@@ -144,94 +144,99 @@ impl<'a> Ground<'a> {
                     let rights = live::judged().chain([live::NAMESPACES, live::EXCEPTIONS]);
                     live::permitted(&client, rights.chain(needs_in_force.then_some(live::PROFILES))).await?;
                 }
-                for (place, into) in places.into_iter().zip(&mut ground.places) {
+                for (place, into) in places.into_iter().zip(&mut inputs.places) {
                     if let Some(place) = place {
                         let profile = accepted_or_not(&client, place).await?;
                         *into = Some(Box::new(profiles::accept_live(profile).map_err(Failure::CouldNotRun)?));
                     }
                 }
                 if dump.is_none() {
-                    ground.version = live::version(&client).await?;
+                    inputs.version = live::version(&client).await?;
                     if needs_in_force {
                         let found = live::profiles(&client).await?.into_iter();
                         let named = |one: ToolSecurityProfile| (one.name_any(), profiles::accept_live(one));
-                        ground.in_force = profiles::known(found.map(named));
+                        inputs.in_force = profiles::known(found.map(named));
                     }
                 }
                 if of.live {
-                    ground.tenants = live::all_tenants(&client, &mut Progress::new()).await?;
+                    inputs.tenants = live::all_tenants(&client, &mut Progress::new()).await?;
                 }
                 Ok(())
             })?;
         }
         if let Some(dump) = dump {
-            ground.objects = Objects::Dump(dump);
+            inputs.objects = Objects::Dump(dump);
         }
         if !args.files.is_empty() {
             let (namespaces, namespace) = (of.namespaces.as_deref(), args.namespace.as_deref());
             let found = Manifests::read(&args.files, Reading { namespaces, namespace, known: true, profiles: false })?;
-            (ground.tenants, ground.objects, ground.problems) =
+            (inputs.tenants, inputs.objects, inputs.problems) =
                 (found.tenants, Objects::Files(found.objects), found.problems);
         }
-        ground.version = of.kube_version.unwrap_or(ground.version);
-        Ok(ground)
+        inputs.version = of.kube_version.unwrap_or(inputs.version);
+        Ok(inputs)
     }
 }
 
 /// The active profiles before or after the change.
-struct Side {
+struct ComparedProfiles {
     name: String,
     profiles: Vec<Accepted>,
 }
 
-fn sides(args: &DiffArgs, ground: &Ground<'_>) -> Result<(Side, Side), Failure> {
-    let [first, second] = &ground.places;
+fn sides(args: &DiffArgs, inputs: &DiffInputs<'_>) -> Result<(ComparedProfiles, ComparedProfiles), Failure> {
+    let [first, second] = &inputs.places;
     let read = |place: &Place, of_cluster: &Option<Box<Accepted>>| match place.in_files() {
         Some(found) => found,
         None => Ok(of_cluster.iter().map(|one| (**one).clone()).collect()),
     };
-    let before = Side { name: args.before.to_string(), profiles: read(&args.before, first)? };
+    let before = ComparedProfiles { name: args.before.to_string(), profiles: read(&args.before, first)? };
     if let Some(place) = &args.after {
-        return Ok((before, Side { name: place.to_string(), profiles: read(place, second)? }));
+        return Ok((before, ComparedProfiles { name: place.to_string(), profiles: read(place, second)? }));
     }
     if let Some(now) = second {
-        return Ok((before, Side { name: now.checked.profile.clone(), profiles: vec![(**now).clone()] }));
+        return Ok((before, ComparedProfiles { name: now.checked.profile.clone(), profiles: vec![(**now).clone()] }));
     }
     // The file has the new profiles. Active profiles that are not in the file remain.
     let named = |profile: &Accepted| before.profiles.iter().find(|one| one.checked.profile == profile.checked.profile);
-    let mut after: Vec<_> = ground.in_force.iter().map(|profile| named(profile).unwrap_or(profile).clone()).collect();
-    let is_new = |one: &&Accepted| ground.in_force.iter().all(|known| known.checked.profile != one.checked.profile);
+    let mut after: Vec<_> = inputs.in_force.iter().map(|profile| named(profile).unwrap_or(profile).clone()).collect();
+    let is_new = |one: &&Accepted| inputs.in_force.iter().all(|known| known.checked.profile != one.checked.profile);
     after.extend(before.profiles.iter().filter(is_new).cloned());
-    let name = args.ground.dump.clone().unwrap_or_else(|| "the cluster".to_owned());
-    Ok((Side { name, profiles: ground.in_force.clone() }, Side { profiles: after, ..before }))
+    let name = args.source.dump.clone().unwrap_or_else(|| "the cluster".to_owned());
+    Ok((ComparedProfiles { name, profiles: inputs.in_force.clone() }, ComparedProfiles { profiles: after, ..before }))
 }
 
-fn about(before: &Side, after: &Side, difference: &Difference, ground: &Ground<'_>) -> About {
+fn about(
+    before: &ComparedProfiles,
+    after: &ComparedProfiles,
+    difference: &Difference,
+    inputs: &DiffInputs<'_>,
+) -> About {
     let mut json = serde_json::Map::new();
     json.insert("before".to_owned(), json!(before.name));
     json.insert("after".to_owned(), json!(after.name));
-    json.insert("kubeVersion".to_owned(), json!(ground.version.to_string()));
-    json.extend(difference.json(ground.is_whole));
+    json.insert("kubeVersion".to_owned(), json!(inputs.version.to_string()));
+    json.extend(difference.json(inputs.is_whole));
     About {
         what: "objects",
-        head: format!("{} -> {}: {}", before.name, after.name, difference.sentence(ground.is_whole)),
+        head: format!("{} -> {}: {}", before.name, after.name, difference.sentence(inputs.is_whole)),
         diffs: difference.diffs(),
         json,
     }
 }
 
 /// Evaluates existing objects before and after the change.
-fn judged(ground: Ground<'_>, before: &[Accepted], after: &[Accepted]) -> Result<Effects, Failure> {
-    let judges =
-        [before, after].map(|profiles| Judge::new(profiles, &ground.tenants, ground.version, Timestamp::now()));
+fn judged(inputs: DiffInputs<'_>, before: &[Accepted], after: &[Accepted]) -> Result<AdmissionChanges, Failure> {
+    let judges = [before, after]
+        .map(|profiles| ProfileEvaluator::new(profiles, &inputs.tenants, inputs.version, Timestamp::now()));
     let [before, after] = judges;
     let (before, after) = (before?, after?);
-    let mut whatif = WhatIf::new(&before, &after, Owners::default());
-    ground.objects.each(&mut Progress::new(), |objects| whatif.add(objects))?;
-    if whatif.effects.judged == 0 && !whatif.effects.no_verdict.is_empty() {
-        let mut why = whatif.effects.no_verdict.iter();
+    let mut comparison = ObjectComparison::new(&before, &after, Owners::default());
+    inputs.objects.each(&mut Progress::new(), |objects| comparison.add(objects))?;
+    if comparison.changes.judged == 0 && !comparison.changes.no_verdict.is_empty() {
+        let mut why = comparison.changes.no_verdict.iter();
         let first = why.next().map(|(why, one)| format!("{why}: {}", one.first)).unwrap_or_default();
         return Err(Failure::CouldNotRun(vec![Problem::new(format!("no object could be evaluated: {first}"))]));
     }
-    Ok(whatif.effects)
+    Ok(comparison.changes)
 }

@@ -16,7 +16,7 @@ use crate::{
 const REVIEW: &str = "AdmissionReview";
 
 /// A request and its origin.
-pub struct Asked {
+pub struct EvalRequest {
     /// The file and the request: `pod.yaml: CREATE pods tool-a/web`.
     pub title: String,
     request: Request,
@@ -33,7 +33,7 @@ pub struct Answer<'a> {
     pub matched: Vec<(PolicyKind, String, String)>,
 }
 
-impl Asked {
+impl EvalRequest {
     /// Sends it to the offline cluster.
     pub fn ask(&self, cluster: &Cluster) -> Answer<'_> {
         let review = if self.raw { cluster.admit(&self.request) } else { cluster.review(&self.request) };
@@ -47,7 +47,7 @@ impl Asked {
 }
 
 /// Reads the requests, and the problems of documents that are not requests.
-pub fn read(args: &EvalArgs, cluster: &Cluster) -> Result<(Vec<Asked>, Vec<Problem>), Failure> {
+pub fn read(args: &EvalArgs, cluster: &Cluster) -> Result<(Vec<EvalRequest>, Vec<Problem>), Failure> {
     let operation = args.operation();
     if args.old.is_some() && matches!(operation, OperationArg::Create | OperationArg::Connect) {
         let name = operation.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
@@ -79,7 +79,7 @@ pub fn read(args: &EvalArgs, cluster: &Cluster) -> Result<(Vec<Asked>, Vec<Probl
             match request(args, cluster, &object, &old) {
                 Ok((mut request, raw)) => {
                     identify(args, &mut request.user, raw);
-                    asked.push(Asked { title: title(source.name(), &request), request, raw });
+                    asked.push(EvalRequest { title: title(source.name(), &request), request, raw });
                 }
                 Err(problem) => problems.push(problem),
             }

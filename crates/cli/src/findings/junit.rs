@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use palisade_manifest::Severity;
-use palisade_suite::junit::{self, Case, Outcome, Problem, Suite};
+use palisade_suite::junit::{self, Case, Problem, Suite, TestOutcome};
 
 use super::{Finding, Findings, severity};
 
@@ -20,7 +20,7 @@ pub fn text(report: &Findings) -> String {
     if suites.is_empty() {
         // Some servers reject a report without any case.
         let (name, class) = (format!("{} objects", report.objects), format!("palisade.{}", report.command));
-        let cases = vec![Case { name, class, line: 0, outcome: Outcome::Passed }];
+        let cases = vec![Case { name, class, line: 0, outcome: TestOutcome::Passed }];
         suites.push(Suite { name: title.clone(), file: None, cases });
     }
     junit::write(Some(&title), &suites)
@@ -30,13 +30,13 @@ fn case(command: &str, finding: &Finding) -> Case {
     let at = finding.region();
     let (file, line, column, message) = (finding.source.name(), at.line, at.column, &finding.message);
     let outcome = if finding.severity > Severity::Info {
-        Outcome::Failed(Problem {
+        TestOutcome::Failed(Problem {
             kind: Some(severity(finding.severity)),
             message: message.clone(),
             text: format!("{file}:{line}:{column}: {message}"),
         })
     } else {
-        Outcome::Noted(message.clone())
+        TestOutcome::Noted(message.clone())
     };
     let (name, class) = (format!("{} {line}:{column}", finding.object), format!("palisade.{command}.{}", finding.rule));
     Case { name, class, line, outcome }

@@ -9,7 +9,7 @@ use palisade_objects::{
 use serde_json::Value as Json;
 
 use crate::{
-    judge::{REJECTED, Violation},
+    evaluator::{REJECTED, Violation},
     present::Current,
     report::one_line,
 };

@@ -19,7 +19,7 @@ use super::{
     table::{self, Row, Subject},
 };
 use crate::{
-    judge::{Demand, Judge, REJECTED, Violation},
+    evaluator::{Demand, ProfileEvaluator, REJECTED, Violation},
     namespaces::Tenant,
     offline,
     parallel::{parallel, threads},
@@ -95,7 +95,7 @@ pub struct Trial<'a> {
     /// The time.
     pub now: Timestamp,
     /// The evaluators of earlier changes.
-    judges: RefCell<BTreeMap<Texts, Option<Rc<Judge>>>>,
+    judges: RefCell<BTreeMap<Texts, Option<Rc<ProfileEvaluator>>>>,
 }
 
 /// Changes as text, each with its profile.
@@ -110,7 +110,7 @@ impl<'a> Trial<'a> {
     }
 
     /// The evaluator of the profiles with changes. None if a changed profile is not accepted.
-    fn judge(&self, changes: &[&Owned]) -> Option<Rc<Judge>> {
+    fn judge(&self, changes: &[&Owned]) -> Option<Rc<ProfileEvaluator>> {
         let key: Texts = changes.iter().map(|one| (one.profile.clone(), one.change.to_string())).collect();
         if let Some(known) = self.judges.borrow().get(&key) {
             return known.clone();
@@ -120,7 +120,7 @@ impl<'a> Trial<'a> {
         judge
     }
 
-    fn compiled(&self, changes: &[&Owned]) -> Option<Judge> {
+    fn compiled(&self, changes: &[&Owned]) -> Option<ProfileEvaluator> {
         let mut accepted = Vec::new();
         for one in self.accepted {
             let of_profile = changes.iter().filter(|change| change.profile == one.checked.profile);
@@ -133,7 +133,7 @@ impl<'a> Trial<'a> {
             self.is_taken(&changed).then_some(())?;
             accepted.push(profiles::in_deny(&changed).ok()?);
         }
-        Judge::new(&accepted, self.tenants, self.version, self.now).ok()
+        ProfileEvaluator::new(&accepted, self.tenants, self.version, self.now).ok()
     }
 
     /// Whether the API server accepts a profile: the schema limits lists.
@@ -187,7 +187,13 @@ impl Known {
 }
 
 /// Finds, tries and ranks changes; at most `most` steps.
-pub fn search(trial: &Trial<'_>, judge: &Judge, found: &Found, most: usize, progress: &mut Progress) -> Suggestions {
+pub fn search(
+    trial: &Trial<'_>,
+    judge: &ProfileEvaluator,
+    found: &Found,
+    most: usize,
+    progress: &mut Progress,
+) -> Suggestions {
     let places: Vec<_> = found.violating.keys().collect();
     let mut tried: Vec<Tried<'_>> = Vec::new();
     for (workload, ((namespace, _), cases)) in found.violating.iter().enumerate() {
@@ -231,7 +237,7 @@ pub fn search(trial: &Trial<'_>, judge: &Judge, found: &Found, most: usize, prog
 }
 
 /// Tries the defaults of each profile that sets none.
-fn defaults(trial: &Trial<'_>, judge: &Judge, known: &mut Known, tried: &mut [Tried<'_>]) {
+fn defaults(trial: &Trial<'_>, judge: &ProfileEvaluator, known: &mut Known, tried: &mut [Tried<'_>]) {
     let mut set = Set::new();
     for one in trial.accepted {
         let (name, mutation) = (&one.checked.profile, &one.profile.spec.mutation);
@@ -277,7 +283,7 @@ fn of_defaults(version: Minor) -> Change {
 }
 
 /// Finds changes for the remaining violations, and evaluates the objects with all of them. Whether a change was found.
-fn widen(trial: &Trial<'_>, judge: &Judge, known: &mut Known, tried: &mut [Tried<'_>]) -> bool {
+fn widen(trial: &Trial<'_>, judge: &ProfileEvaluator, known: &mut Known, tried: &mut [Tried<'_>]) -> bool {
     let mut is_new = vec![false; tried.len()];
     for (one, is_new) in tried.iter_mut().zip(&mut is_new) {
         if one.violations.is_empty() || !one.stuck.is_empty() {

@@ -14,7 +14,7 @@ use super::{
     table::{Subject, row_of},
 };
 use crate::{
-    judge::Judge,
+    evaluator::ProfileEvaluator,
     namespaces::{self, Tenant},
     parallel::{parallel, threads},
     profiles,
@@ -82,7 +82,9 @@ fn tenant() -> Tenant {
 /// How many violations a profile finds in a pod.
 fn violations(profile: &ToolSecurityProfile, pod: &Json) -> usize {
     let accepted = profiles::in_deny(profile).unwrap_or_else(|problems| panic!("{problems:?}"));
-    let Ok(judge) = Judge::new(&[accepted], &[tenant()], Minor::DEFAULT, Timestamp::UNIX_EPOCH) else { panic!() };
+    let Ok(judge) = ProfileEvaluator::new(&[accepted], &[tenant()], Minor::DEFAULT, Timestamp::UNIX_EPOCH) else {
+        panic!()
+    };
     judge.judge(None, pod).unwrap().len()
 }
 

@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::LabelSelector, jiff::Timestamp};
 
 use crate::{
-    ground::GroundArgs,
+    evaluation_inputs::SourceArgs,
     options::{self, INPUT, OUTPUT},
     parameters::ParamArgs,
     selector,
@@ -65,7 +65,7 @@ pub struct ReportArgs {
     #[arg(short, long, value_name = "FORMAT[=FILE]", default_value = "html", help_heading = OUTPUT)]
     pub output: Vec<Output>,
     #[command(flatten)]
-    pub ground: GroundArgs,
+    pub source: SourceArgs,
 }
 
 /// The order of namespaces.

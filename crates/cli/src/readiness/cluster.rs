@@ -10,8 +10,8 @@ use super::{
 };
 use crate::{
     cluster::could_not_run,
-    ground::Ground,
-    judge::Judge,
+    evaluation_inputs::EvaluationInputs,
+    evaluator::ProfileEvaluator,
     namespaces::Tenant,
     profiles::{self, Accepted},
     progress::Progress,
@@ -23,7 +23,7 @@ pub(super) struct Judged {
     pub accepted: Vec<Accepted>,
     pub tenants: Vec<Tenant>,
     pub version: Minor,
-    pub judge: Judge,
+    pub judge: ProfileEvaluator,
     pub all: All,
     /// Objects in the cluster that may change pods in admission, except those of Palisade.
     pub mutators: Vec<String>,
@@ -41,13 +41,13 @@ impl Judged {
     /// Evaluates all objects.
     pub fn new(args: &ReportArgs, now: Timestamp) -> Result<Self, Failure> {
         let mut progress = Progress::new();
-        let Ground { accepted, mut tenants, version, objects, mutators, problems } =
-            Ground::open(&args.ground, &args.files, &args.profiles, &args.params, &mut progress)?;
+        let EvaluationInputs { accepted, mut tenants, version, objects, mutators, problems } =
+            EvaluationInputs::open(&args.source, &args.files, &args.profiles, &args.params, &mut progress)?;
         let names = tenants.iter().map(|one| one.name.clone()).collect();
         let is_narrowed = narrow(args, &mut tenants)?;
         let denying = accepted.iter().map(|one| profiles::in_deny(&one.profile)).collect::<Result<Vec<_>, _>>();
         let denying = denying.map_err(Failure::CouldNotRun)?;
-        let judge = Judge::new(&denying, &tenants, version, now)?;
+        let judge = ProfileEvaluator::new(&denying, &tenants, version, now)?;
         let mut found = Found::new(&judge, &names);
         objects.each(&mut progress, |page| found.judge(page))?;
         let mut all = found.end();

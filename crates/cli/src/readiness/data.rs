@@ -7,7 +7,7 @@ use palisade_objects::workload::Workload;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
-use crate::smallest::Least;
+use crate::smallest::MinimalFix;
 
 /// `apiVersion` and `kind` of the JSON.
 pub(super) const API_VERSION: &str = "report.toolsecurity.dev/v1alpha1";
@@ -80,16 +80,16 @@ pub(super) struct Report {
     /// The version of the API server, or the version that objects were evaluated for.
     pub server: String,
     pub summary: Summary,
-    pub profiles: Vec<OfProfile>,
+    pub profiles: Vec<ProfileReadiness>,
     /// Changes of profiles that admit many workloads in several namespaces.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub suggestions: Vec<OfSuggestion>,
+    pub suggestions: Vec<SuggestedChanges>,
     /// Violated checks, the most violated first.
-    pub checks: Vec<OfCheck>,
+    pub checks: Vec<CheckCounts>,
     /// Namespaces that a profile selects.
-    pub namespaces: Vec<OfNamespace>,
+    pub namespaces: Vec<NamespaceReadiness>,
     /// Workloads that violate a profile.
-    pub workloads: Vec<OfWorkload>,
+    pub workloads: Vec<ViolatingWorkload>,
     pub not_judged: Vec<NotJudged>,
     /// Namespaces that no profile selects.
     pub not_selected: Vec<String>,
@@ -148,9 +148,9 @@ impl Summary {
 
 /// Changes of profiles to make together.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct OfSuggestion {
+pub(super) struct SuggestedChanges {
     /// The changes, each with its profile.
-    pub changes: Vec<OfProfileChange>,
+    pub changes: Vec<ProfileChange>,
     /// The number of workloads that comply after it, and of their namespaces.
     pub workloads: usize,
     pub namespaces: usize,
@@ -158,7 +158,7 @@ pub(super) struct OfSuggestion {
 
 /// A change of a profile.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct OfProfileChange {
+pub(super) struct ProfileChange {
     pub profile: String,
     /// In the notation `spec.volumes.allowed += nfs`.
     pub change: String,
@@ -167,7 +167,7 @@ pub(super) struct OfProfileChange {
 /// A profile.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct OfProfile {
+pub(super) struct ProfileReadiness {
     pub name: String,
     /// Its stage in namespaces without a separate stage.
     pub stage: Stage,
@@ -184,7 +184,7 @@ pub(super) struct OfProfile {
     pub violating: usize,
 }
 
-impl OfProfile {
+impl ProfileReadiness {
     /// The effect of violations of checks with a separate stage; `None` if there are none.
     pub fn own_stage(&self) -> Option<String> {
         let stage = self.checks.values().next()?;
@@ -198,7 +198,7 @@ impl OfProfile {
 /// A check.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct OfCheck {
+pub(super) struct CheckCounts {
     pub check: String,
     /// The forbidden setting.
     pub title: String,
@@ -210,7 +210,7 @@ pub(super) struct OfCheck {
 /// A namespace.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct OfNamespace {
+pub(super) struct NamespaceReadiness {
     pub name: String,
     /// The owner from the annotation; empty if it is not set or not requested.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -232,7 +232,7 @@ pub(super) struct OfNamespace {
 /// A workload that violates a profile.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct OfWorkload {
+pub(super) struct ViolatingWorkload {
     pub namespace: String,
     /// Kind and name.
     pub workload: String,
@@ -240,9 +240,9 @@ pub(super) struct OfWorkload {
     pub objects: usize,
     /// Whether a violated profile is at the stage Deny there: then its pods are denied.
     pub denied: bool,
-    pub violations: Vec<OfViolation>,
+    pub violations: Vec<WorkloadViolation>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub change: Option<OfChange>,
+    pub change: Option<WorkloadChange>,
     /// A remark about it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub note: String,
@@ -250,7 +250,7 @@ pub(super) struct OfWorkload {
 
 /// A violation.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(super) struct OfViolation {
+pub(super) struct WorkloadViolation {
     pub profile: String,
     pub check: String,
     pub message: String,
@@ -261,7 +261,7 @@ pub(super) struct OfViolation {
 /// The smallest change that helps.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct OfChange {
+pub(super) struct WorkloadChange {
     /// Whether the workload complies with it.
     pub complies: bool,
     /// JSON patch of the object.
@@ -273,11 +273,11 @@ pub(super) struct OfChange {
     pub without_known_value: Vec<String>,
 }
 
-impl OfChange {
+impl WorkloadChange {
     /// For an object of a kind; without one, for a pod.
-    pub fn new(least: Least, kind: Option<&Workload>) -> Self {
+    pub fn new(least: MinimalFix, kind: Option<&Workload>) -> Self {
         let lines = least.lines_at(kind);
-        let Least { patch, left, .. } = least;
+        let MinimalFix { patch, left, .. } = least;
         Self { complies: left.is_empty(), patch, lines, without_known_value: left.into_iter().collect() }
     }
 }

@@ -8,9 +8,9 @@ use std::{
 use palisade_objects::{owners::Reference, workload::Workload};
 use serde_json::Value as Json;
 
-use super::data::{NotJudged, OfChange, OfViolation, OfWorkload};
+use super::data::{NotJudged, ViolatingWorkload, WorkloadChange, WorkloadViolation};
 use crate::{
-    judge::{Judge, REJECTED, Violation},
+    evaluator::{ProfileEvaluator, REJECTED, Violation},
     parallel::{parallel, threads},
     present::{Current, Present},
     proposal::{self, Cases},
@@ -23,7 +23,7 @@ const KEPT: usize = 32 << 20;
 
 /// The objects of a cluster. Compliant ones are counted and dropped.
 pub(super) struct Objects<'a> {
-    judge: &'a Judge,
+    judge: &'a ProfileEvaluator,
     present: Present<'a>,
     found: Vec<Found>,
     /// The number of bytes of kept objects.
@@ -36,10 +36,10 @@ struct Found {
     namespace: String,
     object: Reference,
     owner: Option<Reference>,
-    outcome: Outcome,
+    outcome: ObjectOutcome,
 }
 
-enum Outcome {
+enum ObjectOutcome {
     Complies,
     Violates(Vec<Violation>, Offender),
     NotJudged(String),
@@ -55,12 +55,12 @@ enum Held {
     /// The whole object, as JSON.
     Object(Box<str>),
     /// The smallest change that helps.
-    Change(Option<OfChange>),
+    Change(Option<WorkloadChange>),
 }
 
 impl Offender {
     /// Keeps the object if there is room.
-    fn new(judge: &Judge, kind: Option<&'static Workload>, object: &Json, kept: &AtomicUsize) -> Self {
+    fn new(judge: &ProfileEvaluator, kind: Option<&'static Workload>, object: &Json, kept: &AtomicUsize) -> Self {
         let text = object.to_string();
         let before = kept.fetch_add(text.len(), Ordering::Relaxed);
         if before.saturating_add(text.len()) <= KEPT {
@@ -70,7 +70,7 @@ impl Offender {
         Self { kind, held: Held::Change(smallest(judge, kind, object)) }
     }
 
-    fn change(&self, judge: &Judge) -> Option<OfChange> {
+    fn change(&self, judge: &ProfileEvaluator) -> Option<WorkloadChange> {
         match &self.held {
             Held::Change(change) => change.clone(),
             Held::Object(text) => smallest(judge, self.kind, &serde_json::from_str(text).ok()?),
@@ -78,13 +78,13 @@ impl Offender {
     }
 }
 
-fn smallest(judge: &Judge, kind: Option<&Workload>, object: &Json) -> Option<OfChange> {
-    judge.smallest(kind, object).map(|least| OfChange::new(least, kind))
+fn smallest(judge: &ProfileEvaluator, kind: Option<&Workload>, object: &Json) -> Option<WorkloadChange> {
+    judge.smallest(kind, object).map(|least| WorkloadChange::new(least, kind))
 }
 
 /// A workload with all its objects.
 #[derive(Default)]
-pub(super) struct OfOne {
+pub(super) struct EvaluatedWorkload {
     violations: BTreeMap<(String, String, String), usize>,
     violating: usize,
     /// Whether the object of the workload itself complies; none if it was not evaluated.
@@ -96,7 +96,7 @@ pub(super) struct OfOne {
 }
 
 /// By namespace and workload.
-pub(super) type Workloads = BTreeMap<(String, String), OfOne>;
+pub(super) type Workloads = BTreeMap<(String, String), EvaluatedWorkload>;
 
 /// All results.
 pub(super) struct All {
@@ -111,7 +111,7 @@ pub(super) struct All {
 
 impl<'a> Objects<'a> {
     /// Begins.
-    pub fn new(judge: &'a Judge, known: &'a BTreeSet<String>) -> Self {
+    pub fn new(judge: &'a ProfileEvaluator, known: &'a BTreeSet<String>) -> Self {
         Self {
             judge,
             present: Present::new(judge, known),
@@ -131,9 +131,9 @@ impl<'a> Objects<'a> {
             self.cases.add(
                 &one,
                 match &outcome {
-                    Outcome::Complies => Ok(Vec::new()),
-                    Outcome::Violates(violations, _) => Ok(violations.clone()),
-                    Outcome::NotJudged(why) => Err(why.clone()),
+                    ObjectOutcome::Complies => Ok(Vec::new()),
+                    ObjectOutcome::Violates(violations, _) => Ok(violations.clone()),
+                    ObjectOutcome::NotJudged(why) => Err(why.clone()),
                 },
             );
             let Current { namespace, itself, owner, .. } = one;
@@ -156,27 +156,32 @@ impl<'a> Objects<'a> {
     }
 }
 
-fn outcome(judge: &Judge, workload: Option<&'static Workload>, object: &Json, kept: &AtomicUsize) -> Outcome {
+fn outcome(
+    judge: &ProfileEvaluator,
+    workload: Option<&'static Workload>,
+    object: &Json,
+    kept: &AtomicUsize,
+) -> ObjectOutcome {
     match judge.denials(workload, object) {
-        Ok(violations) if violations.is_empty() => Outcome::Complies,
+        Ok(violations) if violations.is_empty() => ObjectOutcome::Complies,
         // It exists, so the API server accepted it once: profiles are not the cause.
         Ok(violations) => match violations.iter().find(|one| one.check == REJECTED && one.profile.is_empty()) {
-            Some(one) => Outcome::NotJudged(format!("the API server would reject it: {}", one.message)),
-            None => Outcome::Violates(violations, Offender::new(judge, workload, object, kept)),
+            Some(one) => ObjectOutcome::NotJudged(format!("the API server would reject it: {}", one.message)),
+            None => ObjectOutcome::Violates(violations, Offender::new(judge, workload, object, kept)),
         },
-        Err(why) => Outcome::NotJudged(why),
+        Err(why) => ObjectOutcome::NotJudged(why),
     }
 }
 
-impl OfOne {
-    fn add(&mut self, is_itself: bool, name: String, outcome: Outcome) {
+impl EvaluatedWorkload {
+    fn add(&mut self, is_itself: bool, name: String, outcome: ObjectOutcome) {
         if is_itself {
-            self.itself = Some(matches!(outcome, Outcome::Complies));
+            self.itself = Some(matches!(outcome, ObjectOutcome::Complies));
         }
         match outcome {
-            Outcome::Complies => {}
-            Outcome::NotJudged(why) => drop(self.not_judged.get_or_insert(why)),
-            Outcome::Violates(violations, offender) => {
+            ObjectOutcome::Complies => {}
+            ObjectOutcome::NotJudged(why) => drop(self.not_judged.get_or_insert(why)),
+            ObjectOutcome::Violates(violations, offender) => {
                 self.violating += 1;
                 for Violation { profile, check, message, .. } in violations {
                     *self.violations.entry((profile, check, message)).or_default() += 1;
@@ -205,13 +210,13 @@ impl OfOne {
     /// check whether a violation is denied in the namespace, and `mutators` may change pods in admission.
     pub fn about(
         &self,
-        judge: &Judge,
+        judge: &ProfileEvaluator,
         mutators: &[String],
         denies: &dyn Fn(&str, &str) -> bool,
         namespace: &str,
         workload: &str,
-    ) -> OfWorkload {
-        let violations = self.violations.iter().map(|((profile, check, message), objects)| OfViolation {
+    ) -> ViolatingWorkload {
+        let violations = self.violations.iter().map(|((profile, check, message), objects)| WorkloadViolation {
             profile: profile.clone(),
             check: check.clone(),
             message: one_line(message),
@@ -233,7 +238,7 @@ impl OfOne {
                 note = format!("Only pods of this workload are known; the change applies to pod {name}.");
             }
         }
-        OfWorkload {
+        ViolatingWorkload {
             namespace: namespace.to_owned(),
             workload: workload.to_owned(),
             objects: self.violating,

@@ -3,17 +3,17 @@
 use std::{collections::BTreeMap, fmt::Write as _};
 
 use super::{
-    data::{OfWorkload, Readiness, Report},
+    data::{Readiness, Report, ViolatingWorkload},
     page::{lead, outcome},
 };
 use crate::{
-    judge::page_of,
+    evaluator::page_of,
     markdown::{plain, table},
     report::one_line,
 };
 
 /// The maximum number of workloads, for a comment or a chat.
-const MOST: usize = 50;
+const MAX_ROWS: usize = 50;
 
 /// The text.
 pub(super) fn text(report: &Report) -> String {
@@ -51,19 +51,19 @@ pub(super) fn text(report: &Report) -> String {
         out.push_str("\n## Changes\n");
         let owners: BTreeMap<_, _> =
             report.namespaces.iter().map(|one| (one.name.as_str(), one.owner.as_str())).collect();
-        for one in report.workloads.iter().take(MOST) {
+        for one in report.workloads.iter().take(MAX_ROWS) {
             workload(&mut out, one, owners.get(one.namespace.as_str()).copied().unwrap_or_default());
         }
-        if let Some(more) = report.workloads.len().checked_sub(MOST).filter(|more| *more > 0) {
+        if let Some(more) = report.workloads.len().checked_sub(MAX_ROWS).filter(|more| *more > 0) {
             let _ = writeln!(out, "\nAnd {more} more: use `-o html` or `-o json` for all.");
         }
     }
     if !report.not_judged.is_empty() {
         out.push_str("\n## Not evaluated\n\n");
-        for one in report.not_judged.iter().take(MOST) {
+        for one in report.not_judged.iter().take(MAX_ROWS) {
             let _ = writeln!(out, "- {} {}: {}", plain(&one.namespace), plain(&one.workload), plain(&one.why));
         }
-        if let Some(more) = report.not_judged.len().checked_sub(MOST).filter(|more| *more > 0) {
+        if let Some(more) = report.not_judged.len().checked_sub(MAX_ROWS).filter(|more| *more > 0) {
             let _ = writeln!(out, "- and {more} more");
         }
     }
@@ -75,7 +75,7 @@ fn linked(check: &str) -> String {
     page_of(check).map_or_else(|| plain(check), |page| format!("[{}]({page})", plain(check)))
 }
 
-fn workload(out: &mut String, one: &OfWorkload, owner: &str) {
+fn workload(out: &mut String, one: &ViolatingWorkload, owner: &str) {
     let owner = if owner.is_empty() { String::new() } else { format!(" ({})", plain(owner)) };
     let _ = writeln!(out, "\n### {} in {}{owner}\n", plain(&one.workload), plain(&one.namespace));
     for violation in &one.violations {

@@ -26,12 +26,15 @@ use palisade_api::{Stage, catalogue};
 pub use args::ReportArgs;
 use args::{Format, Output, Sort};
 use cluster::Judged;
-use data::{API_VERSION, KIND, NotJudged, OfCheck, OfNamespace, OfProfile, OfWorkload, Readiness, Report, Summary};
+use data::{
+    API_VERSION, CheckCounts, KIND, NamespaceReadiness, NotJudged, ProfileReadiness, Readiness, Report, Summary,
+    ViolatingWorkload,
+};
 
 use crate::{
     cluster::could_not_run,
-    dumped::could_not_write,
-    judge::REJECTED,
+    dump_files::could_not_write,
+    evaluator::REJECTED,
     namespaces::Tenant,
     output::{self, could_not_print},
     parallel::{parallel, threads},
@@ -44,7 +47,7 @@ pub fn run(args: &ReportArgs) -> Result<(), Failure> {
     if args.output.iter().filter(|output| output.file.is_none()).count() > 1 {
         return Err(could_not_run("only one output can be standard output; write to a file with -o html=FILE"));
     }
-    let paths = args.files.iter().chain(&args.profiles).chain(&args.ground.namespaces).chain(&args.earlier);
+    let paths = args.files.iter().chain(&args.profiles).chain(&args.source.namespaces).chain(&args.earlier);
     if paths.filter(|path| *path == "-").count() > 1 {
         return Err(could_not_run("only one FILE can be standard input"));
     }
@@ -59,7 +62,7 @@ pub fn run(args: &ReportArgs) -> Result<(), Failure> {
     for output in &args.output {
         write(&report, output)?;
     }
-    args.ground.unevaluated.settle(problems)
+    args.source.unevaluated.settle(problems)
 }
 
 fn write(report: &Report, Output { format, file }: &Output) -> Result<(), Failure> {
@@ -82,7 +85,7 @@ fn report(judged: &Judged, title: &str, time: Timestamp) -> Report {
     let violating: Vec<_> = all.workloads.iter().filter(|(_, one)| one.violates()).collect();
     let denying: BTreeMap<_, _> = judged.tenants.iter().map(|one| (one.name.as_str(), denying(judged, one))).collect();
     let nowhere = BTreeSet::new();
-    let workloads: Vec<OfWorkload> = parallel(threads(), &violating, |((namespace, workload), one)| {
+    let workloads: Vec<ViolatingWorkload> = parallel(threads(), &violating, |((namespace, workload), one)| {
         let denying = denying.get(namespace.as_str()).unwrap_or(&nowhere);
         let denies = |profile: &str, check: &str| denying.contains(profile) || is_denied(judged, profile, check);
         one.about(&judged.judge, &judged.mutators, &denies, namespace, workload)
@@ -103,7 +106,7 @@ fn report(judged: &Judged, title: &str, time: Timestamp) -> Report {
         .filter(selected)
         .map(|one| namespace(judged, one, &workloads, &not_judged, time))
         .collect();
-    namespaces.extend(all.unknown.iter().map(|name| OfNamespace {
+    namespaces.extend(all.unknown.iter().map(|name| NamespaceReadiness {
         name: name.clone(),
         owner: String::new(),
         readiness: Readiness::NotJudged,
@@ -168,21 +171,21 @@ fn is_denied(judged: &Judged, profile: &str, check: &str) -> bool {
     of.is_some_and(|one| one.checked.enforcement.checks.get(check) == Some(&Stage::Deny))
 }
 
-fn is_in_deny(namespace: &OfNamespace) -> bool {
+fn is_in_deny(namespace: &NamespaceReadiness) -> bool {
     !namespace.stages.is_empty() && namespace.stages.values().all(|stage| *stage == Stage::Deny)
 }
 
-fn complies_after(workload: &OfWorkload) -> bool {
+fn complies_after(workload: &ViolatingWorkload) -> bool {
     workload.change.as_ref().is_some_and(|change| change.complies)
 }
 
 fn namespace(
     judged: &Judged,
     tenant: &Tenant,
-    workloads: &[OfWorkload],
+    workloads: &[ViolatingWorkload],
     not_judged: &[NotJudged],
     time: Timestamp,
-) -> OfNamespace {
+) -> NamespaceReadiness {
     let (mut stages, mut problems) = (BTreeMap::new(), BTreeMap::new());
     for Accepted { profile, checked } in &judged.accepted {
         if !palisade_compiler::selects(&profile.spec, tenant) {
@@ -217,7 +220,7 @@ fn namespace(
     let first = (tenant.name.clone(), String::new());
     let of_tenant = judged.all.workloads.range(first..).take_while(|((namespace, _), _)| *namespace == tenant.name);
     let owner = judged.owner.as_ref().and_then(|key| tenant.annotations.get(key));
-    OfNamespace {
+    NamespaceReadiness {
         name: tenant.name.clone(),
         owner: owner.map(|owner| one_line(owner)).unwrap_or_default(),
         readiness,
@@ -231,14 +234,14 @@ fn namespace(
 
 fn profile(
     Accepted { profile, checked }: &Accepted,
-    namespaces: &[OfNamespace],
-    workloads: &[OfWorkload],
-) -> OfProfile {
+    namespaces: &[NamespaceReadiness],
+    workloads: &[ViolatingWorkload],
+) -> ProfileReadiness {
     let name = checked.profile.clone();
     let count = |stage| namespaces.iter().filter(|one| one.stages.get(&name) == Some(&stage)).count();
     let (deny, warn, audit) = (count(Stage::Deny), count(Stage::Warn), count(Stage::Audit));
-    let violates = |one: &&OfWorkload| one.violations.iter().any(|violation| violation.profile == name);
-    OfProfile {
+    let violates = |one: &&ViolatingWorkload| one.violations.iter().any(|violation| violation.profile == name);
+    ProfileReadiness {
         stage: profile.spec.enforcement.pods,
         checks: profile.spec.enforcement.checks.clone(),
         namespaces: deny + warn + audit,
@@ -251,7 +254,7 @@ fn profile(
 }
 
 /// The violated checks, the most violated first.
-fn checks(judged: &Judged, workloads: &[OfWorkload]) -> Vec<OfCheck> {
+fn checks(judged: &Judged, workloads: &[ViolatingWorkload]) -> Vec<CheckCounts> {
     let mut found: BTreeMap<&str, (usize, BTreeSet<&str>)> = BTreeMap::new();
     for workload in workloads {
         let of_workload: BTreeSet<_> = workload.violations.iter().map(|one| one.check.as_str()).collect();
@@ -271,7 +274,7 @@ fn checks(judged: &Judged, workloads: &[OfWorkload]) -> Vec<OfCheck> {
     };
     let mut checks: Vec<_> = found
         .into_iter()
-        .map(|(check, (workloads, namespaces))| OfCheck {
+        .map(|(check, (workloads, namespaces))| CheckCounts {
             check: check.to_owned(),
             title: title(check).to_owned(),
             workloads,

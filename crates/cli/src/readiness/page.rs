@@ -9,10 +9,10 @@ use askama::Template;
 use palisade_api::Stage;
 
 use super::data::{
-    NotJudged, OfCheck, OfNamespace, OfProfile, OfSuggestion, OfViolation, OfWorkload, Point, Readiness, Report, Since,
-    Summary,
+    CheckCounts, NamespaceReadiness, NotJudged, Point, ProfileReadiness, Readiness, Report, Since, SuggestedChanges,
+    Summary, ViolatingWorkload, WorkloadViolation,
 };
-use crate::{judge::page_of, report::one_line};
+use crate::{evaluator::page_of, report::one_line};
 
 const STYLE: &str = include_str!("../../templates/report.css");
 const SCRIPT: &str = include_str!("../../templates/report.js");
@@ -329,7 +329,7 @@ fn facts(summary: &Summary) -> Vec<Figure> {
 }
 
 fn profiles(report: &Report) -> Vec<ProfileRow> {
-    let row = |one: &OfProfile| ProfileRow {
+    let row = |one: &ProfileReadiness| ProfileRow {
         name: one_line(&one.own_stage().map_or_else(|| one.name.clone(), |own| format!("{}: {own}", one.name))),
         counts: [one.namespaces, one.deny, one.warn, one.audit, one.violating].map(number),
     };
@@ -337,7 +337,7 @@ fn profiles(report: &Report) -> Vec<ProfileRow> {
 }
 
 fn checks(report: &Report) -> Vec<CheckRow> {
-    let row = |one: &OfCheck| CheckRow {
+    let row = |one: &CheckCounts| CheckRow {
         check: one_line(&one.check),
         page: page_of(&one.check),
         title: one_line(&one.title),
@@ -364,7 +364,7 @@ fn groups(report: &Report, changes: &[Changes]) -> Vec<Group> {
     Readiness::ALL.into_iter().filter_map(group).collect()
 }
 
-fn row(one: &OfNamespace, report: &Report, changes: &[Changes]) -> NamespaceRow {
+fn row(one: &NamespaceReadiness, report: &Report, changes: &[Changes]) -> NamespaceRow {
     // If there is only one profile, its name is omitted.
     let chip = |(profile, stage): (&String, &Stage)| Chip {
         class: stage.into(),
@@ -388,7 +388,7 @@ fn row(one: &OfNamespace, report: &Report, changes: &[Changes]) -> NamespaceRow 
     }
 }
 
-fn suggestion((index, one): (usize, &OfSuggestion)) -> Suggestion {
+fn suggestion((index, one): (usize, &SuggestedChanges)) -> Suggestion {
     let changes = one.changes.iter().map(|one| one_line(&one.change)).collect();
     Suggestion { sentence: one_line(&one.sentence(index)), changes }
 }
@@ -411,8 +411,8 @@ fn changes(report: &Report) -> Vec<Changes> {
     all
 }
 
-fn change(of: &OfWorkload) -> Change {
-    let violation = |one: &OfViolation| ViolationRow {
+fn change(of: &ViolatingWorkload) -> Change {
+    let violation = |one: &WorkloadViolation| ViolationRow {
         check: one_line(&one.check),
         message: one_line(&one.message),
         of: one_line(&format!("{}, {}", one.profile, counted(one.objects, "object"))),
@@ -435,7 +435,7 @@ fn change(of: &OfWorkload) -> Change {
 }
 
 /// The effect of the change of a workload, or the reason why there is none.
-pub(super) fn outcome(of: &OfWorkload) -> String {
+pub(super) fn outcome(of: &ViolatingWorkload) -> String {
     let left = |checks: &[String]| one_line(&checks.join(", "));
     let text = match &of.change {
         Some(change) if change.complies => "With this change it complies:".to_owned(),

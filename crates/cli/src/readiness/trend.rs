@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use k8s_openapi::jiff::Timestamp;
 
-use super::data::{API_VERSION, KIND, OfWorkload, Point, Readiness, Report, Since, Summary};
+use super::data::{API_VERSION, KIND, Point, Readiness, Report, Since, Summary, ViolatingWorkload};
 use crate::{cluster::could_not_run, files, report::Failure};
 
 /// More namespaces than a cluster has.
-const MOST: u64 = 100_000_000;
+const MAX_NAMESPACES: u64 = 100_000_000;
 
 /// Reads earlier reports.
 pub(super) fn read(paths: &[String]) -> Result<Vec<Report>, Failure> {
@@ -37,7 +37,7 @@ pub(super) fn read(paths: &[String]) -> Result<Vec<Report>, Failure> {
 fn is_sound(summary: &Summary) -> bool {
     let all = Readiness::ALL.map(|one| u64::try_from(summary.count(one)).unwrap_or(u64::MAX));
     let sum = all.into_iter().try_fold(0_u64, u64::checked_add);
-    sum.is_some_and(|sum| sum == summary.namespaces as u64 && sum <= MOST)
+    sum.is_some_and(|sum| sum == summary.namespaces as u64 && sum <= MAX_NAMESPACES)
 }
 
 fn time(report: &Report) -> Option<Timestamp> {
@@ -50,7 +50,7 @@ fn point(report: &Report) -> Point {
 }
 
 fn names(report: &Report) -> BTreeSet<String> {
-    let name = |OfWorkload { namespace, workload, .. }: &OfWorkload| format!("{namespace}/{workload}");
+    let name = |ViolatingWorkload { namespace, workload, .. }: &ViolatingWorkload| format!("{namespace}/{workload}");
     report.workloads.iter().map(name).collect()
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use palisade_cel::Minor;
-use palisade_compiler::Pair;
+use palisade_compiler::PolicyWithBindings;
 use serde_json::Value as Json;
 
 use crate::{
@@ -87,9 +87,9 @@ fn reading(sources: &[Arc<Source>], accepted: &[Accepted]) -> Result<Vec<Problem
 }
 
 /// A policy and its bindings under names for files. They have no owner: the owner is an object of the API.
-fn of_pair(pair: &Pair) -> Result<Vec<Json>, serde_json::Error> {
+fn of_pair(pair: &PolicyWithBindings) -> Result<Vec<Json>, serde_json::Error> {
     let mut pair = pair.clone();
-    let Pair { policy, binding, updates, staged } = &mut pair;
+    let PolicyWithBindings { policy, binding, updates, staged } = &mut pair;
     let mut bindings: Vec<_> = [binding].into_iter().chain(updates).chain(staged).collect();
     for metadata in [&mut policy.metadata].into_iter().chain(bindings.iter_mut().map(|one| &mut one.metadata)) {
         metadata.owner_references = None;

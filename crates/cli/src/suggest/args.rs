@@ -4,7 +4,7 @@ use clap::ValueEnum;
 use k8s_openapi::jiff::Timestamp;
 
 use crate::{
-    ground::GroundArgs,
+    evaluation_inputs::SourceArgs,
     options::{self, INPUT, OUTPUT},
     parameters::ParamArgs,
 };
@@ -47,7 +47,7 @@ pub struct SuggestArgs {
     #[arg(short, long, value_name = "FORMAT", default_value = "human", help_heading = OUTPUT)]
     pub output: SuggestFormat,
     #[command(flatten)]
-    pub ground: GroundArgs,
+    pub source: SourceArgs,
 }
 
 /// The format of suggestions.

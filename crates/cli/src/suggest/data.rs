@@ -45,7 +45,7 @@ pub(super) struct Suggested {
     #[serde(skip_serializing_if = "is_zero")]
     pub more: usize,
     /// Workloads that no suggestion admits.
-    pub left: Vec<OfWorkload>,
+    pub left: Vec<RemainingWorkload>,
     /// Objects that could not be evaluated.
     pub not_judged: Vec<NotJudged>,
 }
@@ -77,7 +77,7 @@ impl Count {
 /// Changes to make together.
 #[derive(Serialize)]
 pub(super) struct Suggestion {
-    pub changes: Vec<Shown>,
+    pub changes: Vec<ShownChange>,
     #[serde(flatten)]
     pub count: Count,
     /// The namespace, if only one of several namespaces needs the changes.
@@ -89,7 +89,7 @@ pub(super) struct Suggestion {
 
 /// A change with its text.
 #[derive(Serialize)]
-pub(super) struct Shown {
+pub(super) struct ShownChange {
     pub text: String,
     #[serde(flatten)]
     pub of: Owned,
@@ -110,17 +110,17 @@ impl Place {
 
 /// A workload that needs a change by its owner.
 #[derive(Serialize)]
-pub(super) struct OfWorkload {
+pub(super) struct RemainingWorkload {
     #[serde(flatten)]
     pub place: Place,
-    pub violations: Vec<OfViolation>,
+    pub violations: Vec<RemainingViolation>,
     /// The reasons why no change is proposed, by check.
     pub why: Vec<String>,
 }
 
 /// A violation.
 #[derive(PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub(super) struct OfViolation {
+pub(super) struct RemainingViolation {
     pub profile: String,
     pub check: String,
     pub message: String,
@@ -164,7 +164,7 @@ impl Suggested {
 }
 
 fn suggestion(step: &Step) -> Suggestion {
-    let shown = |of: &Owned| Shown { text: one_line(&of.change.to_string()), of: of.clone() };
+    let shown = |of: &Owned| ShownChange { text: one_line(&of.change.to_string()), of: of.clone() };
     Suggestion {
         changes: step.changes.iter().map(shown).collect(),
         count: Count::of(step.admits.iter()),
@@ -173,17 +173,17 @@ fn suggestion(step: &Step) -> Suggestion {
     }
 }
 
-fn left(one: &crate::proposal::Left) -> OfWorkload {
+fn left(one: &crate::proposal::Left) -> RemainingWorkload {
     let violations: BTreeSet<_> = one
         .violations
         .iter()
-        .map(|one| OfViolation {
+        .map(|one| RemainingViolation {
             profile: one.profile.clone(),
             check: one.check.clone(),
             message: one_line(&one.message),
         })
         .collect();
-    OfWorkload {
+    RemainingWorkload {
         place: Place::of(&one.place),
         violations: violations.into_iter().collect(),
         why: one.why.iter().map(|why| one_line(why)).collect(),

@@ -2,11 +2,11 @@
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
-use super::data::{Count, NotJudged, OfWorkload, Suggested, Suggestion};
+use super::data::{Count, NotJudged, RemainingWorkload, Suggested, Suggestion};
 use crate::report::one_line;
 
 /// The maximum number of listed workloads of a namespace with the same reason.
-const MOST_NAMES: usize = 3;
+const MAX_NAMES: usize = 3;
 
 /// The text. It lists at most `top` workloads for each suggestion.
 pub(super) fn text(all: &Suggested, top: usize) -> String {
@@ -90,7 +90,7 @@ fn more(out: &mut String, indent: &str, count: usize, top: usize) {
     }
 }
 
-fn left(out: &mut String, all: &[OfWorkload], top: usize) {
+fn left(out: &mut String, all: &[RemainingWorkload], top: usize) {
     if all.is_empty() {
         return;
     }
@@ -109,8 +109,8 @@ fn left(out: &mut String, all: &[OfWorkload], top: usize) {
         groups.entry((&one.place.namespace, reasons(one))).or_default().push(&one.place.workload);
     }
     for ((namespace, reasons), workloads) in groups.iter().take(top) {
-        let first = workloads.iter().take(MOST_NAMES).copied().collect::<Vec<_>>().join(", ");
-        let more = workloads.len().saturating_sub(MOST_NAMES);
+        let first = workloads.iter().take(MAX_NAMES).copied().collect::<Vec<_>>().join(", ");
+        let more = workloads.len().saturating_sub(MAX_NAMES);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         let _ = write!(out, "  {namespace} {first}{more}\n{reasons}");
     }
@@ -120,7 +120,7 @@ fn left(out: &mut String, all: &[OfWorkload], top: usize) {
 }
 
 /// The violations of a workload, and the reasons why no change is proposed.
-fn reasons(one: &OfWorkload) -> String {
+fn reasons(one: &RemainingWorkload) -> String {
     let mut out = String::new();
     for why in &one.why {
         let check = why.split(':').next().unwrap_or_default();

@@ -16,8 +16,8 @@ use data::{About, Suggested};
 
 use crate::{
     cluster::could_not_run,
-    ground::Ground,
-    judge::Judge,
+    evaluation_inputs::EvaluationInputs,
+    evaluator::ProfileEvaluator,
     output::{self, could_not_print},
     parallel::{parallel, threads},
     present::Present,
@@ -29,18 +29,18 @@ use crate::{
 
 /// Runs the command.
 pub fn run(args: &SuggestArgs) -> Result<(), Failure> {
-    let paths = args.files.iter().chain(&args.profiles).chain(&args.ground.namespaces);
+    let paths = args.files.iter().chain(&args.profiles).chain(&args.source.namespaces);
     if paths.filter(|path| *path == "-").count() > 1 {
         return Err(could_not_run("only one FILE can be standard input"));
     }
     let now = args.time.unwrap_or_else(Timestamp::now);
     // An invalid profile is not a finding about the cluster.
     let mut progress = Progress::new();
-    let ground =
-        Ground::open(&args.ground, &args.files, &args.profiles, &args.params, &mut progress).map_err(Failure::fatal)?;
-    let Ground { accepted, tenants, version, objects, problems, .. } = ground;
+    let inputs = EvaluationInputs::open(&args.source, &args.files, &args.profiles, &args.params, &mut progress)
+        .map_err(Failure::fatal)?;
+    let EvaluationInputs { accepted, tenants, version, objects, problems, .. } = inputs;
     let denying = accepted.iter().map(|one| profiles::in_deny(&one.profile)).collect::<Result<Vec<_>, _>>();
-    let judge = Judge::new(&denying.map_err(Failure::CouldNotRun)?, &tenants, version, now)?;
+    let judge = ProfileEvaluator::new(&denying.map_err(Failure::CouldNotRun)?, &tenants, version, now)?;
     let known = tenants.iter().map(|one| one.name.clone()).collect();
     let (mut present, mut cases) = (Present::new(&judge, &known), Cases::default());
     objects.each(&mut progress, |page| {
@@ -62,7 +62,7 @@ pub fn run(args: &SuggestArgs) -> Result<(), Failure> {
         SuggestFormat::Yaml => yaml(&accepted, &suggestions)?,
     };
     output::print(&text)?;
-    args.ground.unevaluated.settle(problems)
+    args.source.unevaluated.settle(problems)
 }
 
 /// The changes of some steps, by profile.

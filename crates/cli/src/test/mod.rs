@@ -9,7 +9,7 @@ use palisade_apiserver::admission::Plugins;
 use palisade_profiles::suite::Profiles;
 use palisade_suite::{
     Server, Suite, coverage,
-    mutate::{Baseline, Fates},
+    mutate::{Baseline, MutationReport},
     report::{Format, Report, SuiteReport},
 };
 
@@ -24,7 +24,7 @@ use crate::{
 use files::Disk;
 
 /// The interval of checks for changed files.
-const PAUSE: Duration = Duration::from_millis(300);
+const POLL_INTERVAL: Duration = Duration::from_millis(300);
 
 /// Runs the command.
 pub fn run(args: &TestArgs) -> Result<(), Failure> {
@@ -43,7 +43,7 @@ pub fn run(args: &TestArgs) -> Result<(), Failure> {
         let before = stamps();
         report::note("waiting for changes; press Ctrl-C to stop");
         while stamps() == before {
-            thread::sleep(PAUSE);
+            thread::sleep(POLL_INTERVAL);
         }
     }
 }
@@ -150,11 +150,11 @@ fn judge(suites: &[Suite], args: &TestArgs) -> Report {
             .iter()
             .flat_map(|baseline| baseline.mutants().into_iter().map(move |mutant| (baseline, mutant)))
             .collect();
-        let fates = parallel(threads, &mutants, |(baseline, mutant)| baseline.fate(mutant));
-        let (mut mutation, mut messages) = (Fates::default(), Fates::default());
-        for ((_, mutant), fate) in mutants.into_iter().zip(fates) {
+        let outcomes = parallel(threads, &mutants, |(baseline, mutant)| baseline.outcome(mutant));
+        let (mut mutation, mut messages) = (MutationReport::default(), MutationReport::default());
+        for ((_, mutant), outcome) in mutants.into_iter().zip(outcomes) {
             let of = if mutant.of_message { &mut messages } else { &mut mutation };
-            of.add(mutant, fate);
+            of.add(mutant, outcome);
         }
         (report.mutation, report.messages) = (Some(mutation), Some(messages));
     }

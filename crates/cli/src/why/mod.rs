@@ -17,10 +17,9 @@ use serde_json::{Value as Json, json};
 
 use crate::{
     cluster::{ClusterArgs, could_not_run, failed},
+    evaluator::ProfileEvaluator,
     explained::Explained,
-    input,
-    judge::Judge,
-    live,
+    input, live,
     namespaces::{self, Tenant},
     output::{self, FormatArgs},
     pods,
@@ -64,7 +63,7 @@ struct Why {
     namespace: String,
     /// Whether the profiles could be read. If not, those without parameters and without a report here are missing.
     profiles_read: bool,
-    profiles: Vec<OfProfile>,
+    profiles: Vec<ActiveProfile>,
     /// Profiles that do not select it.
     not_selected_by: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -74,7 +73,7 @@ struct Why {
 /// The active settings of one profile.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct OfProfile {
+struct ActiveProfile {
     profile: String,
     /// The condition Ready, and its message.
     ready: String,
@@ -83,11 +82,11 @@ struct OfProfile {
     #[serde(skip_serializing_if = "Option::is_none")]
     rejected: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    stage: Option<OfStage>,
+    stage: Option<ActiveStage>,
     /// The reason why every pod violates the profile.
     #[serde(skip_serializing_if = "String::is_empty")]
     problem: String,
-    parameters: Vec<OfParameter>,
+    parameters: Vec<ActiveParameter>,
     exceptions: Vec<String>,
     /// The state of the rollout, and the reason why it holds the namespace.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -100,7 +99,7 @@ struct OfProfile {
 }
 
 #[derive(Debug, Serialize)]
-struct OfStage {
+struct ActiveStage {
     pods: Stage,
     /// Omitted if workloads are not evaluated.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -113,7 +112,7 @@ struct OfStage {
 }
 
 #[derive(Debug, Serialize)]
-struct OfParameter {
+struct ActiveParameter {
     name: String,
     value: Option<Json>,
     from: Option<String>,
@@ -244,7 +243,7 @@ fn answer(live: &Live) -> Result<Why, Failure> {
     }
     let Some(mut pod) = live.pod.clone() else { return Ok(why) };
     set(&mut pod, &["metadata", "namespace"], why.namespace.as_str());
-    let judge = Judge::new(&selecting, &[tenant], live.version.unwrap_or(Minor::DEFAULT), Timestamp::now())?;
+    let judge = ProfileEvaluator::new(&selecting, &[tenant], live.version.unwrap_or(Minor::DEFAULT), Timestamp::now())?;
     why.pod = Some(judge.explain(None, &pod).map_err(could_not_run)?);
     Ok(why)
 }
@@ -256,11 +255,11 @@ fn ready(raw: &Json) -> (String, String) {
     (text("status"), text("message"))
 }
 
-fn rejected(raw: &Json, problems: &[Problem]) -> OfProfile {
+fn rejected(raw: &Json, problems: &[Problem]) -> ActiveProfile {
     let (ready, message) = ready(raw);
     let profile = raw["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     let why: Vec<_> = problems.iter().take(3).map(ToString::to_string).collect();
-    OfProfile {
+    ActiveProfile {
         profile,
         ready,
         message,
@@ -275,7 +274,7 @@ fn rejected(raw: &Json, problems: &[Problem]) -> OfProfile {
     }
 }
 
-fn of_profile(accepted: &Accepted, raw: &Json, tenant: &Tenant, live: &Live) -> OfProfile {
+fn of_profile(accepted: &Accepted, raw: &Json, tenant: &Tenant, live: &Live) -> ActiveProfile {
     let (compiled, now) = (&accepted.checked, Timestamp::now());
     let profile = compiled.profile.clone();
     let (ready, message) = ready(raw);
@@ -289,7 +288,7 @@ fn of_profile(accepted: &Accepted, raw: &Json, tenant: &Tenant, live: &Live) -> 
         let text = |key: &str| rollout.get(key).map(ToString::to_string).unwrap_or_default();
         format!("{}, wave {} of {}{message}", text("phase").replace('"', ""), text("wave"), text("waves"))
     });
-    OfProfile {
+    ActiveProfile {
         stage: Some(stage(accepted, tenant, &live.namespace)),
         parameters: parameters(accepted, tenant, &params),
         exceptions: exceptions(accepted, tenant, &params, now),
@@ -304,7 +303,7 @@ fn of_profile(accepted: &Accepted, raw: &Json, tenant: &Tenant, live: &Live) -> 
     }
 }
 
-fn stage(accepted: &Accepted, tenant: &Tenant, namespace: &Json) -> OfStage {
+fn stage(accepted: &Accepted, tenant: &Tenant, namespace: &Json) -> ActiveStage {
     let compiled = &accepted.checked;
     let (stages, label) = (compiled.stages_in(tenant), names::stage_label(&compiled.profile));
     let from = match tenant.labels.get(&label) {
@@ -314,7 +313,7 @@ fn stage(accepted: &Accepted, tenant: &Tenant, namespace: &Json) -> OfStage {
         _ => "the profile".to_owned(),
     };
     let checks = compiled.enforcement.checks.clone();
-    OfStage { pods: stages.pods, workloads: stages.workloads, checks, from }
+    ActiveStage { pods: stages.pods, workloads: stages.workloads, checks, from }
 }
 
 /// The manager and time of the last change of a label or annotation, from `managedFields`.
@@ -337,11 +336,11 @@ fn values(params: &ToolSecurityParamsSpec) -> BTreeMap<&str, Json> {
     values
 }
 
-fn parameters(accepted: &Accepted, tenant: &Tenant, params: &ToolSecurityParamsSpec) -> Vec<OfParameter> {
+fn parameters(accepted: &Accepted, tenant: &Tenant, params: &ToolSecurityParamsSpec) -> Vec<ActiveParameter> {
     let values = values(params);
     let origins = accepted.checked.resolver.origins(tenant).into_iter();
     let parameter =
-        |(name, from): (String, Option<String>)| OfParameter { value: values.get(&*name).cloned(), name, from };
+        |(name, from): (String, Option<String>)| ActiveParameter { value: values.get(&*name).cloned(), name, from };
     origins.map(parameter).collect()
 }
 
@@ -388,7 +387,7 @@ fn human(why: &Why) -> String {
     out.chars().map(|c| if c == '\n' { c } else { harmless(c) }).collect()
 }
 
-fn section(out: &mut String, profile: &OfProfile) {
+fn section(out: &mut String, profile: &ActiveProfile) {
     let flat = |text: &str| text.replace('\n', " ");
     let _ = writeln!(out, "\nprofile {}", profile.profile);
     let mut line = |name: &str, text: &str| {
@@ -403,7 +402,7 @@ fn section(out: &mut String, profile: &OfProfile) {
         line("rejected", &format!("{why}; the last accepted generation is active (see palisade history)"));
         return;
     }
-    if let Some(OfStage { pods, workloads, checks, from }) = &profile.stage {
+    if let Some(ActiveStage { pods, workloads, checks, from }) = &profile.stage {
         // The report in a namespace has no stage of workloads.
         let workloads = match workloads {
             Some(stage) => format!(", workloads {stage}"),
@@ -419,7 +418,7 @@ fn section(out: &mut String, profile: &OfProfile) {
         let consequence = profile.stage.as_ref().map_or("violates the profile", |stage| stage.pods.consequence());
         line("every pod", &format!("{consequence}: {}", profile.problem));
     }
-    for OfParameter { name, value, from } in &profile.parameters {
+    for ActiveParameter { name, value, from } in &profile.parameters {
         let value = value.as_ref().map_or_else(|| "no value".to_owned(), ToString::to_string);
         let from = from.as_ref().map(|from| format!(" (from {from})")).unwrap_or_default();
         line("parameter", &format!("{name} = {value}{from}"));

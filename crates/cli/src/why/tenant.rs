@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use palisade_api::{ToolSecurityParamsSpec, ToolSecurityReportSpec, names};
 use serde_json::Value as Json;
 
-use super::{Live, OfParameter, OfProfile, OfStage, Why, in_force, values};
+use super::{ActiveParameter, ActiveProfile, ActiveStage, Live, Why, in_force, values};
 use crate::{cluster::could_not_run, report::Failure};
 
 /// The condition Ready of a profile that could not be read.
@@ -32,23 +32,23 @@ pub(super) fn answer(live: &Live) -> Result<Why, Failure> {
     })
 }
 
-fn of_profile(live: &Live, params: &[Json], profile: &str) -> Result<OfProfile, Failure> {
+fn of_profile(live: &Live, params: &[Json], profile: &str) -> Result<ActiveProfile, Failure> {
     let params: Option<ToolSecurityParamsSpec> = spec(params, profile)?;
     let report: Option<ToolSecurityReportSpec> = spec(&live.reports, profile)?;
     let params = params.unwrap_or_default();
     let stage = report.as_ref().map(|report| {
         let from = format!("the report of {}", report.observed_time.0);
-        OfStage { pods: report.stage, workloads: None, checks: BTreeMap::new(), from }
+        ActiveStage { pods: report.stage, workloads: None, checks: BTreeMap::new(), from }
     });
     let parameters = values(&params).into_iter();
-    Ok(OfProfile {
+    Ok(ActiveProfile {
         profile: profile.to_owned(),
         ready: UNKNOWN.to_owned(),
         message: "the profile cannot be read".to_owned(),
         rejected: None,
         stage,
         parameters: parameters
-            .map(|(name, value)| OfParameter { name: name.to_owned(), value: Some(value), from: None })
+            .map(|(name, value)| ActiveParameter { name: name.to_owned(), value: Some(value), from: None })
             .collect(),
         exceptions: in_force(&params).collect(),
         problem: params.problem,

@@ -7,7 +7,7 @@ use std::{
     thread,
 };
 
-use palisade_cli::{Outcome, captured};
+use palisade_cli::{CommandOutput, captured};
 use serde_json::Value as Json;
 
 const LIBRARY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../policies");
@@ -23,7 +23,7 @@ fn policies() -> Vec<PathBuf> {
     found
 }
 
-fn run(arguments: &[&str]) -> Outcome {
+fn run(arguments: &[&str]) -> CommandOutput {
     captured(std::iter::once("palisade").chain(arguments.iter().copied()).map(Into::into))
 }
 
@@ -61,7 +61,7 @@ fn findings(texts: &[&str], minor: &str) -> Result<(), String> {
         fs::write(directory.path().join(format!("{index}.yaml")), text).unwrap();
     }
     let path = directory.path().to_string_lossy();
-    let Outcome { code, out, err } = run(&["lint", "--kube-version", minor, "--fail-on", "info", &path]);
+    let CommandOutput { code, out, err } = run(&["lint", "--kube-version", minor, "--fail-on", "info", &path]);
     if (code, err.as_str()) == (0, "") { Ok(()) } else { Err(format!("{minor}: {out}{err}")) }
 }
 
@@ -98,21 +98,21 @@ fn library_suites_pass_and_cover_everything_on_each_minor() {
             if mutate {
                 arguments.push("--mutate");
             }
-            let Outcome { code, out, err } = run(&arguments);
+            let CommandOutput { code, out, err } = run(&arguments);
             if (code, err.as_str()) != (0, "") {
-                let Outcome { out, .. } = run(&["test", "--kube-version", minor, &place]);
+                let CommandOutput { out, .. } = run(&["test", "--kube-version", minor, &place]);
                 return Err(format!("{minor}: {out}{err}"));
             }
             let report: Json = serde_json::from_str(&out).unwrap();
             if report["coverage"]["covered"] != report["coverage"]["total"] {
-                let Outcome { out, .. } = run(&["test", "--kube-version", minor, "--coverage", &place]);
+                let CommandOutput { out, .. } = run(&["test", "--kube-version", minor, "--coverage", &place]);
                 return Err(format!("{minor}: {out}"));
             }
             if mutate {
                 let score = |of: &str| format!("{} of {}", report[of]["killed"], report[of]["total"]);
                 said = format!("mutants killed: {}, of messages {}", score("mutation"), score("messages"));
                 if report["mutation"]["percent"].as_f64().unwrap() < LEAST_KILLED {
-                    let Outcome { out, .. } = run(&["test", "--mutate", &place]);
+                    let CommandOutput { out, .. } = run(&["test", "--mutate", &place]);
                     return Err(out);
                 }
             }

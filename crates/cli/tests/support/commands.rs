@@ -2,7 +2,7 @@
 
 use std::{ffi::OsString, fs, path::Path};
 
-use palisade_cli::{Outcome, captured};
+use palisade_cli::{CommandOutput, captured};
 use serde_json::Value as Json;
 
 /// A command line; `{name}` is the file of the input with that name.
@@ -277,7 +277,7 @@ pub const COMMANDS: [Command; 28] = [
 ];
 
 /// The files of the command in a directory, with one input in place of its own.
-pub fn run(command: &Command, directory: &Path, input: usize, bytes: &[u8]) -> Outcome {
+pub fn run(command: &Command, directory: &Path, input: usize, bytes: &[u8]) -> CommandOutput {
     for (index, (name, text)) in command.inputs.iter().enumerate() {
         let content = if index == input { bytes } else { text.as_bytes() };
         fs::write(directory.join(format!("{name}.yaml")), content).expect("the directory can be written to");

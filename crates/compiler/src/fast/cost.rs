@@ -77,7 +77,7 @@ mod tests {
     use palisade_cel::parse::parse_unexpanded;
 
     use super::*;
-    use crate::writing::SYNTAX;
+    use crate::style::SYNTAX;
 
     /// By hand: a node costs one, and a call what its function reads besides.
     #[test]

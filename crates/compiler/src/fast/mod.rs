@@ -30,17 +30,17 @@ use palisade_cel::{
     ast::{Expr, Literal, Node},
     parse::parse_unexpanded,
 };
-use palisade_checks::{Finding, Over};
+use palisade_checks::{Finding, FindingScope};
 
 use crate::{
     Custom,
-    expressions::Judging,
+    expressions::PolicyInputs,
     fold::fold,
     mutated::TAKES_DEFAULTS,
+    style::SYNTAX,
     tree,
     tree::{TEMPLATE, balance, call, collect, ident, inlined, literal, mentions, node, select, truth},
     updates::PodUpdates,
-    writing::SYNTAX,
 };
 
 use cases::{Cases, Known, Scope};
@@ -59,7 +59,11 @@ const BUDGET: u64 = 1_000_000;
 const WITHIN: [u64; 4] = [32, 24, 20, 16];
 
 /// The match condition of a policy with these variables; `None` if it finds no sufficient condition.
-pub(crate) fn match_condition(shape: Shape, judging: &Judging<'_>, variables: &[Variable]) -> Option<MatchCondition> {
+pub(crate) fn match_condition(
+    shape: Shape,
+    inputs: &PolicyInputs<'_>,
+    variables: &[Variable],
+) -> Option<MatchCondition> {
     let mut definitions = BTreeMap::new();
     for variable in variables {
         let definition = parse_unexpanded(&variable.expression, SYNTAX).ok()?.root;
@@ -81,7 +85,7 @@ pub(crate) fn match_condition(shape: Shape, judging: &Judging<'_>, variables: &[
     }
     let (test, assumed) = WITHIN
         .into_iter()
-        .find_map(|within| complying(shape, judging, &definitions, takes_defaults.as_ref(), within))?;
+        .find_map(|within| complying(shape, inputs, &definitions, takes_defaults.as_ref(), within))?;
     let mut sufficient = test.node();
     if let Some(template) = template {
         // One binding, whatever reads it.
@@ -89,7 +93,7 @@ pub(crate) fn match_condition(shape: Shape, judging: &Judging<'_>, variables: &[
         let args = vec![ident(TEMPLATE), sufficient];
         sufficient = node(Expr::Call { function: "exists".into(), target: Some(Box::new(of)), args });
     }
-    if judging.updates != PodUpdates::AsCreation {
+    if inputs.updates != PodUpdates::AsCreation {
         // Without parameters, and where they have a problem, the policy says so.
         let params = ident("params");
         let problem = select(select(params.clone(), "spec"), "problem");
@@ -104,14 +108,14 @@ pub(crate) fn match_condition(shape: Shape, judging: &Judging<'_>, variables: &[
     exempt = fold(exempt);
     let condition = call("!_", vec![chain("_||_", vec![exempt, sufficient])]);
     let about = "skips requests that cannot violate any check: docs/adr/0033-skip-complying-requests.md";
-    Some(MatchCondition { name: MAY_VIOLATE.to_owned(), expression: judging.writing.tree(about, &condition)? })
+    Some(MatchCondition { name: MAY_VIOLATE.to_owned(), expression: inputs.style.tree(about, &condition)? })
 }
 
 /// A test that holds only where no check finds anything, and what it assumes to be there; `None` if there is none
 /// within the budget. The definitions assume that the condition `takes_defaults` is true, so the test demands it.
 fn complying(
     shape: Shape,
-    judging: &Judging<'_>,
+    inputs: &PolicyInputs<'_>,
     definitions: &BTreeMap<&str, Node>,
     takes_defaults: Option<&Node>,
     within: u64,
@@ -127,10 +131,10 @@ fn complying(
     if let Some(bounds) = definitions.get("withinBounds") {
         tests.push(cases.holds(bounds, true, &Scope::default()));
     }
-    for finding in judging.rules.iter().flat_map(|one| &one.rule.findings) {
+    for finding in inputs.rules.iter().flat_map(|one| &one.rule.findings) {
         tests.push(clean(&cases, finding)?);
     }
-    tests.extend(judging.customs.iter().map(|custom| complies(&for_customs, custom)).collect::<Option<Vec<_>>>()?);
+    tests.extend(inputs.customs.iter().map(|custom| complies(&for_customs, custom)).collect::<Option<Vec<_>>>()?);
     let test = simplified(Test::All(tests));
     let assumed = cases.assumed.take().into_iter().chain(for_customs.assumed.take()).collect();
     is_usable(&test).then_some((test, assumed))
@@ -191,11 +195,11 @@ fn clean(cases: &Cases<'_>, finding: &Finding) -> Option<Test> {
         None => (&finding.violated, false),
     };
     let root = parse_unexpanded(text, SYNTAX).ok()?.root;
-    let (list, item) = match finding.over {
-        Over::Pod => return Some(cases.holds(&root, wanted, &Scope::default())),
-        Over::Containers => ("containers", "c"),
-        Over::Volumes => ("volumes", "v"),
-        Over::List(list) => (list, "v"),
+    let (list, item) = match finding.scope {
+        FindingScope::Pod => return Some(cases.holds(&root, wanted, &Scope::default())),
+        FindingScope::Containers => ("containers", "c"),
+        FindingScope::Volumes => ("volumes", "v"),
+        FindingScope::List(list) => (list, "v"),
     };
     Some(every(cases, list, item, |scope| cases.holds(&root, wanted, scope)))
 }

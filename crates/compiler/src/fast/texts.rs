@@ -77,7 +77,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{fast::simplify::simplified, writing::SYNTAX};
+    use crate::{fast::simplify::simplified, style::SYNTAX};
 
     /// The value of an expression over a text.
     fn is(expression: &str, text: &str) -> bool {

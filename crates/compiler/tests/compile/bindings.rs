@@ -7,7 +7,7 @@ use palisade_api::{
     Stage,
     names::{self, Shape},
 };
-use palisade_compiler::{Namespace, Pair};
+use palisade_compiler::{Namespace, PolicyWithBindings};
 use palisade_objects::selector::{self, Labels};
 use serde_json::{Value as Json, json};
 
@@ -18,7 +18,7 @@ use super::compiled;
 fn updates(spec: &Json) -> Vec<Option<Option<String>>> {
     let mut spec = spec.clone();
     spec["enforcement"] = json!({"workloads": "Deny"});
-    let not_found = |pair: &Pair| {
+    let not_found = |pair: &PolicyWithBindings| {
         let updates = pair.updates.as_ref()?;
         Some(updates.spec.param_ref.as_ref().and_then(|param_ref| param_ref.parameter_not_found_action.clone()))
     };

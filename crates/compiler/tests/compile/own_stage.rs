@@ -5,13 +5,13 @@ use palisade_api::{
     Stage,
     names::{self, Part, Shape},
 };
-use palisade_compiler::Pair;
+use palisade_compiler::PolicyWithBindings;
 use serde_json::{Value as Json, json};
 
 use super::{compiled, profile};
 
 /// The stage of a pair's binding, and whether it judges a check.
-fn of(pair: Option<&Pair>, check: &str) -> Option<(String, bool)> {
+fn of(pair: Option<&PolicyWithBindings>, check: &str) -> Option<(String, bool)> {
     let pair = pair?;
     let spec = pair.policy.spec.clone().unwrap();
     let violations = spec.variables.unwrap().into_iter().find(|one| one.name == "violations").unwrap().expression;

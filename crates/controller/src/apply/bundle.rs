@@ -12,7 +12,7 @@ use palisade_api::{
     Stage,
     names::{self, Part, Shape},
 };
-use palisade_compiler::Pair;
+use palisade_compiler::PolicyWithBindings;
 use tokio::time::{Instant, timeout};
 
 use crate::{
@@ -120,7 +120,7 @@ async fn until_it_denies(cx: &Context, accepted: &AcceptedProfile, part: Part) -
 /// The bindings in the cluster that deny, and no longer shall.
 fn relaxed_bindings<'a>(
     observed: &'a ObservedPair,
-    desired: &'a Pair,
+    desired: &'a PolicyWithBindings,
 ) -> impl Iterator<Item = (&'a String, &'a Arc<ValidatingAdmissionPolicyBinding>)> {
     let stays = |former: &str| desired.bindings().any(|binding| name(binding) == former && denies(binding));
     observed.bindings.iter().filter(move |(former, found)| denies(found) && !stays(former))
@@ -132,7 +132,7 @@ async fn write_pair(
     accepted: &AcceptedProfile,
     state: &State,
     part: Part,
-    desired: &Pair,
+    desired: &PolicyWithBindings,
 ) -> Result<(), ApiError> {
     relax(cx, profile, accepted, state, part, desired).await?;
     // The policy comes before its bindings: the author of a binding must be allowed to read its parameters, and the API
@@ -141,7 +141,7 @@ async fn write_pair(
     write_policy(cx, accepted, state, &desired.policy, observed.policy.as_deref()).await?;
     // A binding is written before the bindings that exclude its requests: for a moment a request may be evaluated
     // twice, but it is always evaluated.
-    let Pair { policy: _, binding, updates, staged } = desired;
+    let PolicyWithBindings { policy: _, binding, updates, staged } = desired;
     for binding in staged.iter().chain(updates).chain([binding]) {
         write_binding(cx, accepted, state, binding, found(&observed, binding)).await?;
     }
@@ -156,7 +156,7 @@ async fn relax(
     accepted: &AcceptedProfile,
     state: &State,
     part: Part,
-    desired: &Pair,
+    desired: &PolicyWithBindings,
 ) -> Result<(), ApiError> {
     if denies(&desired.binding) {
         return Ok(());
@@ -174,7 +174,7 @@ async fn relax(
 }
 
 /// Deletes bindings that are there and not desired: the others now match all that these do.
-async fn delete_surplus(cx: &Context, profile: &str, part: Part, desired: &Pair) -> Result<(), ApiError> {
+async fn delete_surplus(cx: &Context, profile: &str, part: Part, desired: &PolicyWithBindings) -> Result<(), ApiError> {
     for surplus in cx.store.pair(profile, part).bindings.into_keys() {
         if !desired.bindings().any(|binding| name(binding) == surplus) {
             delete::binding(cx, &surplus).await?;

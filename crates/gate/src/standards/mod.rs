@@ -1,9 +1,9 @@
 //! The Pod Security Standards as the admission plugin `PodSecurity` of an offline API server asks for them.
 //!
-//! The verdict is that of the catalogue: the policy that a profile of the level and version becomes. [`words`] has the
-//! plugin's wording of violations. Should the two ever disagree about a pod, there is no verdict on it.
+//! The verdict is that of the catalogue: the policy that a profile of the level and version becomes. [`messages`] has
+//! the plugin's wording of violations. Should the two ever disagree about a pod, there is no verdict on it.
 
-mod words;
+mod messages;
 
 use std::{
     collections::BTreeMap,
@@ -14,7 +14,7 @@ use palisade_api::{Diagnostic, Level, Settings, ToolSecurityProfile, settings::s
 use palisade_apiserver::admission::{self, PodSecurity, Violation};
 use serde_json::{Value as Json, json};
 
-use self::words::Words;
+use self::messages::PssMessages;
 use crate::validator::{Decision, ValidationRequest, Validator};
 
 /// Evaluates pods by the catalogue's Pod Security Standards.
@@ -32,7 +32,7 @@ impl PodSecurity for Standards {
         let policy = policy(level, version)?;
         let decision = policy.evaluate(&ValidationRequest::create("Pod", pod)).map_err(|error| error.to_string())?;
         let settings = Settings::seed(level, version);
-        let violations = Words { pod, settings: &settings, level }.violations();
+        let violations = PssMessages { pod, settings: &settings, level }.violations();
         match (decision, violations.is_empty()) {
             (Decision::Admit, true) | (Decision::Deny { .. }, false) => Ok(violations),
             (Decision::Deny { message, .. }, true) => Err(format!("a violation has no known wording: {message}")),

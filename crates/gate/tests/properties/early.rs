@@ -22,7 +22,7 @@ fn pod_of_nothing() -> Json {
 /// What the match condition excludes violates nothing, and it never fails: [`Validator::judge`] returns an error
 /// otherwise. Each pod is created and updated, by itself and in a workload of any kind.
 #[test]
-fn what_leaves_early_violates_nothing() {
+fn fast_path_never_admits_violation() {
     let changes = prop::collection::vec(pods::change(catalogue::ALL), 0..4);
     let unusual = prop::option::of(any::<u64>());
     let pod = (pods::shape(), prop::bool::weighted(0.8), changes, unusual, sample::select(&WORKLOADS[..]));

@@ -38,7 +38,7 @@ use proptest::{
 };
 use serde_json::{Value as Json, json};
 
-use crate::support::Judge;
+use crate::support::ShapePolicy;
 
 /// How often the property of stricter profiles is tried.
 const CASES: u32 = 500;
@@ -107,8 +107,8 @@ fn compile(settings: &Settings, level: Level) -> Compiled {
 }
 
 /// The policy of pods, with the parameters of the profile's probes.
-fn judge(compiled: &Compiled) -> Judge {
-    Judge::new(compiled, Shape::Pods)
+fn judge(compiled: &Compiled) -> ShapePolicy {
+    ShapePolicy::new(compiled, Shape::Pods)
 }
 
 fn yaml(settings: &Settings) -> String {

@@ -31,7 +31,7 @@ const CUSTOM: [&str; 5] = [
 type Found = BTreeSet<(String, String)>;
 
 /// A policy of a profile, as it is bound.
-struct Judge {
+struct PartPolicy {
     part: Part,
     policy: Validator,
     params: Option<Json>,
@@ -39,10 +39,10 @@ struct Judge {
     updated_without: bool,
 }
 
-impl Judge {
+impl PartPolicy {
     fn of(compiled: &Compiled) -> Vec<Self> {
         let pairs = compiled.bundle.pairs().filter(|(part, _)| part.shape().is_some());
-        let judge = |(part, pair): (Part, &palisade_compiler::Pair)| Self {
+        let judge = |(part, pair): (Part, &palisade_compiler::PolicyWithBindings)| Self {
             part,
             policy: Validator::new(&pair.policy).unwrap_or_else(|error| panic!("{error:?}")),
             params: compiled
@@ -69,7 +69,7 @@ impl Judge {
     }
 }
 
-fn found(judges: &[Judge], shape: Shape, request: &ValidationRequest<'_>) -> Result<[Found; 2], TestCaseError> {
+fn found(judges: &[PartPolicy], shape: Shape, request: &ValidationRequest<'_>) -> Result<[Found; 2], TestCaseError> {
     let of = |part| match judges.iter().find(|judge| judge.part == part) {
         Some(judge) => judge.finds(request),
         None => Ok(Found::new()),
@@ -119,7 +119,7 @@ fn policies_of_a_profile_together_find_what_one_policy_finds() {
         profile["spec"]["enforcement"]["checks"] = checks.into();
         // A profile all of whose checks have a stage of their own is not accepted.
         let Ok(split) = compile(&profile) else { return Err(TestCaseError::reject("all checks")) };
-        let (whole, judges) = (Judge::of(&whole), Judge::of(&split));
+        let (whole, judges) = (PartPolicy::of(&whole), PartPolicy::of(&split));
         let mut before: Option<Json> = None;
         for (shape, complying, changes, unusual, workload) in pairs {
             let mut pod = if complying { shape.complying(&settings, &values()) } else { shape.bare() };

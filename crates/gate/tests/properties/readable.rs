@@ -10,7 +10,7 @@ use palisade_api::{Level, ToolSecurityParamsSpec, ToolSecurityProfile, crd, name
 use palisade_apiserver::admission::{Cluster, Operation, User};
 use palisade_cel::Minor;
 use palisade_checks::fixture::Fixture;
-use palisade_compiler::{Compiled, Options, Writing, compile_with};
+use palisade_compiler::{Compiled, ExpressionStyle, Options, compile_with};
 use palisade_gate::{ValidationRequest, Validator};
 use palisade_objects::{pod, workload::WORKLOADS};
 use proptest::prelude::*;
@@ -19,12 +19,12 @@ use serde_json::{Value as Json, json};
 use crate::properties::{CASES, catalogue, env, pods, profile, runner, settings, values, yaml};
 
 /// As lowered, and as applied.
-const WRITINGS: [Writing; 2] = [Writing::AsLowered, Writing::Readable];
+const STYLES: [ExpressionStyle; 2] = [ExpressionStyle::AsLowered, ExpressionStyle::Readable];
 
 fn both(profile: &Json) -> [Compiled; 2] {
     let profile: ToolSecurityProfile = serde_json::from_value(profile.clone()).unwrap();
-    WRITINGS.map(|writing| {
-        let options = Options { writing, ..Options::default() };
+    STYLES.map(|style| {
+        let options = Options { style, ..Options::default() };
         compile_with(&profile, options).unwrap_or_else(|error| panic!("{error:?}\n{profile:?}"))
     })
 }

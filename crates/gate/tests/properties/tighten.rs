@@ -55,7 +55,7 @@ impl How {
 
 /// Every way, at least one for each setting.
 pub(crate) fn steps() -> Vec<Step> {
-    let mut steps: Vec<_> = OWN.iter().map(|&(path, step)| (path, How::Own(step))).collect();
+    let mut steps: Vec<_> = SPECIAL_STEPS.iter().map(|&(path, step)| (path, How::Own(step))).collect();
     for setting in settings::all() {
         let how = match setting.kind {
             Kind::Allowance(at) | Kind::Relaxation(at) => How::Say(at, false),
@@ -65,8 +65,8 @@ pub(crate) fn steps() -> Vec<Step> {
                 How::Narrow(at, pool, least)
             }
             Kind::Other(_) => {
-                let is_there = OWN.iter().any(|(path, _)| *path == setting.path);
-                assert!(is_there, "OWN in crates/gate/tests/properties/tighten.rs has no {}", setting.path);
+                let is_there = SPECIAL_STEPS.iter().any(|(path, _)| *path == setting.path);
+                assert!(is_there, "SPECIAL_STEPS in crates/gate/tests/properties/tighten.rs has no {}", setting.path);
                 continue;
             }
             Kind::Change(_) => continue,
@@ -80,7 +80,7 @@ pub(crate) fn steps() -> Vec<Step> {
 type Tighten = fn(&mut Settings, Index);
 
 /// Ways that the kind of a setting does not say.
-const OWN: &[(&str, Tighten)] = &[
+const SPECIAL_STEPS: &[(&str, Tighten)] = &[
     ("privileges.windows", |s, _| s.privileges.windows = Some(WindowsRule::Check)),
     ("users.supplementalGroupsPolicy", |s, _| {
         s.users.supplemental_groups_policy = Some(SupplementalGroupsPolicy::Strict);

@@ -7,7 +7,7 @@ use palisade_checks::{Field, fixture::Fixture};
 use palisade_objects::workload::WORKLOADS;
 use serde_json::{Value as Json, json};
 
-use crate::updates::{Judge, compiled, neutral};
+use crate::updates::{BoundPolicies, compiled, neutral};
 
 /// Fields of a pod's spec that updates can change: `palisade_checks` says so to the policies, and this again.
 const OF_SPEC: [&str; 6] = [
@@ -44,7 +44,7 @@ fn an_update_to_what_a_check_of_the_catalogue_forbids_is_denied() {
         let fixtures: Vec<Fixture> = serde_saphyr::from_str(check.fixtures).unwrap();
         for fixture in fixtures.iter().filter(|fixture| !fixture.violations.is_empty() && fixture.invalid.is_none()) {
             let compiled = compiled(&fixture.spec(&json!({"a": "b"})));
-            let judge = Judge::new(&compiled, &[]);
+            let judge = BoundPolicies::new(&compiled, &[]);
             let mut old = compiled.probes.compliant.pod.clone();
             // Not what makes it a probe.
             old["metadata"]["labels"] = json!({});

@@ -4,7 +4,7 @@ use palisade_gate::check;
 use palisade_objects::{pod, workload::WORKLOADS};
 use serde_json::{Value as Json, json};
 
-use crate::updates::{CREATED, Judge, OTHER_ANNOTATION, OTHER_LABEL, compiled, neutral, set};
+use crate::updates::{BoundPolicies, CREATED, OTHER_ANNOTATION, OTHER_LABEL, compiled, neutral, set};
 
 const LABEL: (&str, &str) = ("/metadata/labels/debug", "\"on\"");
 
@@ -94,16 +94,16 @@ const ANNOTATION: Case = Case {
 };
 
 /// Beside the custom check stands one of the catalogue, which an object that is older than the profile violates.
-fn with_custom(case: &Case) -> Judge {
+fn with_custom(case: &Case) -> BoundPolicies {
     let compiled = compiled(&json!({
         "privileges": {"privileged": false},
         "customChecks": [{"id": "own", "expression": case.expression, "message": "no"}],
     }));
     check(compiled.clone()).unwrap_or_else(|rejected| panic!("{}: {rejected}", case.expression));
-    Judge::new(&compiled, &[])
+    BoundPolicies::new(&compiled, &[])
 }
 
-fn tries(judge: &Judge, case: &Case, object: &Json) {
+fn tries(judge: &BoundPolicies, case: &Case, object: &Json) {
     let mut old = object.clone();
     set(&mut old, case.complies);
     let what = case.expression;

@@ -6,7 +6,7 @@ use palisade_gate::check;
 use palisade_objects::{pod, workload::WORKLOADS};
 use serde_json::{Value as Json, json};
 
-use crate::updates::{Judge, OTHER_ANNOTATION, OTHER_LABEL, TENANT, compiled, set};
+use crate::updates::{BoundPolicies, OTHER_ANNOTATION, OTHER_LABEL, TENANT, compiled, set};
 
 const COLLECTOR: &str = "system:serviceaccount:kube-system:generic-garbage-collector";
 
@@ -42,7 +42,7 @@ fn an_exception_for_an_image_is_for_no_other_image_of_an_update() {
             }));
             check(compiled.clone()).unwrap();
             let scope = json!({"kind": "Namespace", "imagePrefix": "registry.example/drivers/"});
-            let judge = Judge::new(&compiled, &[asked(ids, &scope)]);
+            let judge = BoundPolicies::new(&compiled, &[asked(ids, &scope)]);
             let [approved, newer, evil] =
                 ["registry.example/drivers/x:1", "registry.example/drivers/x:2", "evil.example/rootkit:1"]
                     .map(privileged);
@@ -64,7 +64,7 @@ fn an_exception_for_an_image_is_for_no_other_image_of_an_update() {
 #[test]
 fn an_exception_for_a_workload_ends_with_what_makes_the_object_a_part_of_it() {
     let compiled = compiled(&json!({"baseline": "Baseline", "exceptionRequests": {"checks": ["privileged"]}}));
-    let judge = Judge::new(&compiled, &[asked(&["privileged"], &json!({"kind": "Deployment", "name": "app"}))]);
+    let judge = BoundPolicies::new(&compiled, &[asked(&["privileged"], &json!({"kind": "Deployment", "name": "app"}))]);
     let owned = |object: &mut Json, kind: &str, name: &str| {
         let owner = json!([{"apiVersion": "apps/v1", "kind": kind, "name": name, "uid": "1", "controller": true}]);
         object["metadata"]["ownerReferences"] = owner;

@@ -28,14 +28,14 @@ pub(crate) fn compiled(spec: &Json) -> Compiled {
 }
 
 /// The policies of a profile, as they are bound.
-pub(crate) struct Judge {
+pub(crate) struct BoundPolicies {
     policies: [Validator; 2],
     params: Option<Json>,
     /// Whether updates of pods have parameters.
     with: bool,
 }
 
-impl Judge {
+impl BoundPolicies {
     pub(crate) fn new(compiled: &Compiled, requests: &[Request]) -> Self {
         let policies = Shape::ALL.map(|shape| Validator::new(&compiled.bundle.pair(shape).unwrap().policy).unwrap());
         let params = compiled.probes.params.as_ref().map(|spec| json!({"spec": spec}));
@@ -125,7 +125,7 @@ fn a_check_is_made_only_where_what_it_reads_changes() {
         "customChecks": [own("a"), own("b"), {"id": "c", "expression": "!has(variables.spec.hostname)", "message": "no"}],
     }));
     check(compiled.clone()).unwrap();
-    let judge = Judge::new(&compiled, &[]);
+    let judge = BoundPolicies::new(&compiled, &[]);
     let mut old = pod::minimal("x");
     set(&mut old, &[("/spec/hostname", "\"h\""), ("/spec/hostNetwork", "true"), ("/metadata/labels/a", "\"x\"")]);
     let found = |changes: &[(&str, &str)]| -> Vec<String> {

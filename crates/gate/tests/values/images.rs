@@ -8,7 +8,7 @@ use palisade_objects::pod;
 use proptest::{prelude::*, sample::select};
 use serde_json::{Value as Json, json};
 
-use crate::values::{Judge, compiled, runner};
+use crate::values::{PodPolicy, compiled, runner};
 
 /// Digits of hexadecimal numbers, of all lengths that mean something.
 fn digits() -> impl Strategy<Value = String> {
@@ -99,7 +99,7 @@ fn a_policy_reads_references_of_images_as_the_rest_of_palisade_does() {
             spec["images"]["redirect"] = json!({"target": "registry.example"});
         }
         let compiled = compiled(&spec);
-        let judge = Judge::new(&compiled);
+        let judge = PodPolicy::new(&compiled);
         let good = format!("{}/x", registries[0]);
         // One that a runtime completes is elsewhere then.
         let good = if image::is_from(&good, &registries) { good } else { "registry.example/x".to_owned() };
@@ -135,7 +135,7 @@ fn a_profile_that_redirects_images_denies_ids_and_leaves_them_alone() {
         for allowed in [json!({}), json!({"allowedRegistries": ["*"]})] {
             let mut spec = json!({"images": {"redirect": redirect}, "volumes": {"allowed": ["*"]}});
             pod::merge(&mut spec["images"], &allowed);
-            let judge = Judge::new(&compiled(&spec));
+            let judge = PodPolicy::new(&compiled(&spec));
             let redirect: Redirect = serde_json::from_value(redirect.clone()).unwrap();
             let redirector = redirect.resolve(&[].into());
             // What the API server makes of references: the expression of the policy that changes them.
@@ -146,7 +146,7 @@ fn a_profile_that_redirects_images_denies_ids_and_leaves_them_alone() {
             let expression = format!("{lowered} == [object.metadata.annotations['expected']]");
             let policy =
                 json!({"metadata": {"name": "redirect"}, "spec": {"validations": [{"expression": expression}]}});
-            let rewritten = Judge(Validator::new(&serde_json::from_value(policy).unwrap()).unwrap());
+            let rewritten = PodPolicy(Validator::new(&serde_json::from_value(policy).unwrap()).unwrap());
             let outcome = runner(300).run(&reference(), |reference| {
                 let is_id = image::is_id(&reference);
                 for pod in [with_images(&reference, "a.example/x"), with_images("a.example/x", &reference)] {

@@ -32,9 +32,9 @@ fn compiled(spec: &Json) -> Compiled {
 }
 
 /// The policy of pods. That an expression fails on a pod is a mistake.
-struct Judge(Validator);
+struct PodPolicy(Validator);
 
-impl Judge {
+impl PodPolicy {
     fn new(compiled: &Compiled) -> Self {
         Self(Validator::new(&compiled.bundle.pods.policy).unwrap_or_else(|error| panic!("{error:?}")))
     }

@@ -6,7 +6,7 @@ use palisade_objects::pod;
 use proptest::{prelude::*, sample::select};
 use serde_json::{Value as Json, json};
 
-use crate::values::{Judge, compiled, runner};
+use crate::values::{PodPolicy, compiled, runner};
 
 const ENDS: [i64; 12] = [
     i64::MIN,
@@ -69,7 +69,7 @@ fn settings_at_the_ends_of_numbers_mean_what_they_say() {
             ]);
         }
         let compiled = compiled(&spec);
-        let judge = Judge::new(&compiled);
+        let judge = PodPolicy::new(&compiled);
         let params = compiled.probes.params.as_ref();
         for number in ENDS {
             let (_, pod) = ranged(setting, &json!([]), number);
@@ -102,7 +102,7 @@ fn token_lifetimes_at_the_ends_of_numbers_mean_what_they_say() {
                 spec["parameters"] = json!([{"name": "most", "type": "Integer", "default": most}]);
             }
             let compiled = compiled(&spec);
-            let judge = Judge::new(&compiled);
+            let judge = PodPolicy::new(&compiled);
             for seconds in ENDS {
                 let mut pod = pod::minimal("pod");
                 let token = json!({"path": "token", "audience": "vault", "expirationSeconds": seconds});

@@ -11,7 +11,7 @@ use proptest::{
 };
 use serde_json::{Value as Json, json};
 
-use crate::values::{Judge, compiled, runner};
+use crate::values::{PodPolicy, compiled, runner};
 
 /// Values that somebody who wants more than a profile gives would try.
 fn hostile() -> impl Strategy<Value = String> {
@@ -58,7 +58,7 @@ fn no_value_of_a_parameter_opens_a_path_outside_of_what_the_profile_names() {
                 "parameters": parameter("String"),
                 "volumes": {"allowed": ["hostPath"], "hostPaths": [{"pathPrefix": template}]},
             }));
-            (*template, Judge::new(&compiled), compiled)
+            (*template, PodPolicy::new(&compiled), compiled)
         })
         .collect();
     let (refused, admitted) = (Cell::new(0), Cell::new(0));

@@ -8,6 +8,7 @@ pub(super) static RULE: Rule = Rule {
     id: "always-true",
     severity: Severity::Warning,
     category: Category::Dangerous,
+    precedes_extension: false,
     title: "An expression that is always true",
     why: "\
 The result does not depend on the request. A validation that is always true denies no request, and a match condition that is

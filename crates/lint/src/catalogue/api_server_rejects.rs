@@ -5,13 +5,14 @@ use palisade_cel::Position;
 use palisade_manifest::Severity;
 use serde_json::Value as Json;
 
-use super::newer_function::Later;
+use super::newer_function::IntroducedIn;
 use crate::{Category, Rule, cluster::Cluster, finding::Findings, item::Item, tree};
 
 pub(super) static RULE: Rule = Rule {
     id: "api-server-rejects",
     severity: Severity::Error,
     category: Category::Rejected,
+    precedes_extension: true,
     title: "An object that the API server rejects",
     why: "\
 The API server rejects this policy, binding, webhook configuration, CustomResourceDefinition or parameter object. The
@@ -33,8 +34,8 @@ pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
         if status.causes.is_empty() {
             found.add(item, "", &status.message);
         }
-        let later = Later::of(cluster, item, &status.causes);
-        for cause in status.causes.iter().filter(|cause| later.accepts(cause).is_none()) {
+        let introduced_in = IntroducedIn::of(cluster, item, &status.causes);
+        for cause in status.causes.iter().filter(|cause| introduced_in.accepts(cause).is_none()) {
             let (position, text) = position(item, cause);
             let value = tree::value_at(&item.json, &cause.field).and_then(Json::as_str).unwrap_or_default();
             let help = if value.contains("{{") { Some(RENDER) } else { cause.help.as_deref() };

@@ -9,6 +9,7 @@ pub(super) static RULE: Rule = Rule {
     id: "binding-without-policy",
     severity: Severity::Warning,
     category: Category::Dangerous,
+    precedes_extension: false,
     title: "A binding to a policy that does not exist",
     why: "\
 No policy in these files has the name in `policyName`. The API server silently accepts such a binding; it has no effect.",

@@ -17,6 +17,7 @@ pub(super) static RULE: Rule = Rule {
     id: "blocks-finalizers",
     severity: Severity::Warning,
     category: Category::Dangerous,
+    precedes_extension: false,
     title: "A policy that denies the removal of a finalizer",
     why: "\
 A deleted object remains until its last finalizer is removed. Each removal is an update that the policy evaluates. If the

@@ -9,6 +9,7 @@ pub(super) static RULE: Rule = Rule {
     id: "core-param-kind",
     severity: Severity::Warning,
     category: Category::Dangerous,
+    precedes_extension: false,
     title: "Parameters in a ConfigMap or another built-in kind",
     why: "\
 When the last bound policy with a built-in `paramKind` is deleted, the API server stops watching that kind, and every later

@@ -10,6 +10,7 @@ pub(super) static RULE: Rule = Rule {
     id: "crashes-controller-manager",
     severity: Severity::Warning,
     category: Category::Dangerous,
+    precedes_extension: false,
     title: "A schema that crashes kube-controller-manager",
     why: "\
 kube-controller-manager checks the types of a ValidatingAdmissionPolicy against the schemas of the kinds that it matches. It

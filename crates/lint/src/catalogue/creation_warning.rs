@@ -8,6 +8,7 @@ pub(super) static RULE: Rule = Rule {
     id: "creation-warning",
     severity: Severity::Warning,
     category: Category::Warned,
+    precedes_extension: false,
     title: "An object that the API server accepts with a warning",
     why: "\
 The API server accepts the object and returns this warning.",

@@ -8,6 +8,7 @@ pub(super) static RULE: Rule = Rule {
     id: "deny-on-missing-params",
     severity: Severity::Warning,
     category: Category::Dangerous,
+    precedes_extension: false,
     title: "A policy that denies deletions if parameters are missing",
     why: "\
 The binding denies requests without parameters, the parameters are in the namespace of the request, and the policy matches

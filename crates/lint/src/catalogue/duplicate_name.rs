@@ -14,6 +14,7 @@ pub(super) static RULE: Rule = Rule {
     id: "duplicate-name",
     severity: Severity::Error,
     category: Category::Dangerous,
+    precedes_extension: false,
     title: "Two objects with the same name",
     why: "\
 Two objects in these files have the same kind and name. In the cluster they are one object: the one that is applied last

@@ -9,6 +9,7 @@ pub(super) static RULE: Rule = Rule {
     id: "fail-unscoped",
     severity: Severity::Error,
     category: Category::Dangerous,
+    precedes_extension: false,
     title: "A policy that matches everything and denies if it fails",
     why: "\
 The policy matches every resource of every group in every namespace, and denies every request for which an expression fails.

@@ -9,6 +9,7 @@ pub(super) static RULE: Rule = Rule {
     id: "fails-open",
     severity: Severity::Info,
     category: Category::Dangerous,
+    precedes_extension: false,
     title: "A policy that admits requests for which an expression fails",
     why: "\
 With `failurePolicy: Ignore`, a request is admitted if an expression fails. A user can bypass the policy by making an

@@ -18,6 +18,7 @@ pub(super) static RULE: Rule = Rule {
     id: "matches-kube-system",
     severity: Severity::Warning,
     category: Category::Dangerous,
+    precedes_extension: false,
     title: "A policy that can deny requests of the control plane in kube-system",
     why: "\
 With `failurePolicy: Fail`, a failing expression or missing parameters also deny requests in `kube-system`. Controllers,

@@ -9,6 +9,7 @@ pub(super) static RULE: Rule = Rule {
     id: "matches-leases",
     severity: Severity::Error,
     category: Category::Dangerous,
+    precedes_extension: false,
     title: "A policy that can deny Leases",
     why: "\
 Kubelets and the leaders of the control plane renew a Lease every few seconds. If the policy denies this, because an

@@ -9,6 +9,7 @@ pub(super) static RULE: Rule = Rule {
     id: "matches-nodes",
     severity: Severity::Warning,
     category: Category::Dangerous,
+    precedes_extension: false,
     title: "A policy that can deny kubelets the update of their Nodes",
     why: "\
 Kubelets register and update their own Node. If the policy denies that, no node can join, and existing nodes become

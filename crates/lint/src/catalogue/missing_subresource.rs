@@ -19,6 +19,7 @@ pub(super) static RULE: Rule = Rule {
     id: "missing-subresource",
     severity: Severity::Warning,
     category: Category::Dangerous,
+    precedes_extension: false,
     title: "A subresource that bypasses the policy",
     why: "\
 A checked field can also be changed through a subresource that the rules do not match: the image of a container through
@@ -37,25 +38,25 @@ pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
     for policy in cluster.policies.iter().filter(|policy| judges_updates(policy)) {
         let rules = policy.rules();
         let writes = |rule: &ResourceRule| rule.on("CREATE") || rule.on("UPDATE");
-        for gap in GAPS {
-            let plain = rules.iter().find(|rule| writes(rule) && rule.covers(gap.group, gap.resource));
-            let full = format!("{}/{}", gap.resource, gap.subresource);
-            let covered = rules.iter().any(|rule| rule.on("UPDATE") && rule.covers(gap.group, &full));
+        for unmatched in UNMATCHED_SUBRESOURCES {
+            let plain = rules.iter().find(|rule| writes(rule) && rule.covers(unmatched.group, unmatched.resource));
+            let full = format!("{}/{}", unmatched.resource, unmatched.subresource);
+            let covered = rules.iter().any(|rule| rule.on("UPDATE") && rule.covers(unmatched.group, &full));
             let Some(rule) = plain.filter(|rule| !covered && rule.names.is_empty()) else { continue };
             let judged_apart = || {
                 let others =
                     cluster.policies.iter().filter(|other| !std::ptr::eq(*other, policy) && judges_updates(other));
                 others.into_iter().any(|other| {
-                    let covers = |rule: &ResourceRule| rule.on("UPDATE") && rule.covers(gap.group, &full);
-                    other.rules().iter().any(covers) && reads(cluster, other, gap)
+                    let covers = |rule: &ResourceRule| rule.on("UPDATE") && rule.covers(unmatched.group, &full);
+                    other.rules().iter().any(covers) && reads(cluster, other, unmatched)
                 })
             };
-            if reads(cluster, policy, gap) && !judged_apart() {
+            if reads(cluster, policy, unmatched) && !judged_apart() {
                 let message = format!(
                     "fields of {} that it checks can be changed through {full}, which is not matched",
-                    gap.resource
+                    unmatched.resource
                 );
-                let help = format!("add {full} to the resources, with operation UPDATE{}", gap.help);
+                let help = format!("add {full} to the resources, with operation UPDATE{}", unmatched.help);
                 found.advise(&policy.item, &format!("{}.resources", rule.path()), message, &help);
             }
         }
@@ -70,7 +71,7 @@ fn judges_updates(policy: &Policy<'_>) -> bool {
 }
 
 /// A subresource that changes fields which policies for the resource check.
-struct Gap {
+struct UnmatchedSubresource {
     group: &'static str,
     resource: &'static str,
     subresource: &'static str,
@@ -85,8 +86,8 @@ const CONTAINERS: &[&str] = &[".containers.@idx", ".initContainers.@idx", ".ephe
 /// The containers whose checks also concern ephemeral ones; init containers are another kind of container.
 const BESIDE_EPHEMERAL: &[&str] = &[".containers.@idx", ".ephemeralContainers.@idx"];
 
-const GAPS: &[Gap] = &[
-    Gap {
+const UNMATCHED_SUBRESOURCES: &[UnmatchedSubresource] = &[
+    UnmatchedSubresource {
         group: "",
         resource: "pods",
         subresource: "ephemeralcontainers",
@@ -112,7 +113,7 @@ const GAPS: &[Gap] = &[
         ],
         help: ", and check spec.ephemeralContainers",
     },
-    Gap {
+    UnmatchedSubresource {
         group: "",
         resource: "pods",
         subresource: "resize",
@@ -121,13 +122,13 @@ const GAPS: &[Gap] = &[
         fields: &["resources"],
         help: "",
     },
-    Gap { group: "", resource: "replicationcontrollers", kind: "ReplicationController", ..SCALE },
-    Gap { resource: "deployments", kind: "Deployment", ..SCALE },
-    Gap { resource: "replicasets", kind: "ReplicaSet", ..SCALE },
-    Gap { resource: "statefulsets", kind: "StatefulSet", ..SCALE },
+    UnmatchedSubresource { group: "", resource: "replicationcontrollers", kind: "ReplicationController", ..SCALE },
+    UnmatchedSubresource { resource: "deployments", kind: "Deployment", ..SCALE },
+    UnmatchedSubresource { resource: "replicasets", kind: "ReplicaSet", ..SCALE },
+    UnmatchedSubresource { resource: "statefulsets", kind: "StatefulSet", ..SCALE },
 ];
 
-const SCALE: Gap = Gap {
+const SCALE: UnmatchedSubresource = UnmatchedSubresource {
     group: "apps",
     resource: "",
     subresource: "scale",
@@ -138,24 +139,24 @@ const SCALE: Gap = Gap {
 };
 
 /// Whether the verdict of a policy depends on a field that a subresource changes.
-fn reads(cluster: &Cluster<'_>, policy: &Policy<'_>, gap: &Gap) -> bool {
+fn reads(cluster: &Cluster<'_>, policy: &Policy<'_>, unmatched: &UnmatchedSubresource) -> bool {
     let environment = cluster
         .type_check(policy)
-        .and_then(|check| check.environments().find(|(kind, _)| kind.kind == gap.kind).map(|(_, of)| of.clone()));
+        .and_then(|check| check.environments().find(|(kind, _)| kind.kind == unmatched.kind).map(|(_, of)| of.clone()));
     policy.expressions.iter().filter(|one| !matches!(one.role, Role::Message | Role::Annotation)).any(|expression| {
         let checked = environment.as_ref().and_then(|environment| environment.check(&expression.source).ok());
         let root = checked.as_ref().map_or(&expression.ast.root, |checked| &checked.ast.root);
         let is_read = |node: &Node| {
             let Some((of, field)) = tree::operand(node).zip(tree::field(node)) else { return false };
             let in_place = match checked.as_ref().map(|checked| object(checked.type_of(of.id))) {
-                Some(Some(path)) => gap.structs.iter().any(|end| path.ends_with(end)),
+                Some(Some(path)) => unmatched.structs.iter().any(|end| path.ends_with(end)),
                 Some(None) => matches!(checked.as_ref().map(|checked| checked.type_of(of.id)), Some(Type::Dyn)),
                 // What has no type may be anything, but for labels.
                 None => tree::chain(of).is_none_or(|(_, fields)| fields.first() != Some(&"metadata")),
             };
-            in_place && gap.fields.contains(&field)
+            in_place && unmatched.fields.contains(&field)
         };
-        match gap.subresource {
+        match unmatched.subresource {
             "resize" => is_resized(root, expression.role == Role::Validation, &is_read),
             _ => root.descendants().any(is_read),
         }

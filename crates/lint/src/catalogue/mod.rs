@@ -50,7 +50,7 @@ use crate::{Extension, Rule, cluster::Cluster, finding::Findings, item::Item, po
 type Check = fn(&Cluster<'_>, &mut Findings<'_>);
 
 /// The rules of this crate, in the order of their findings at one position.
-static OWN: &[(&Rule, Check)] = &[
+static CATALOGUE: &[(&Rule, Check)] = &[
     (&unreadable_object::RULE, unreadable_object::check),
     (&api_server_rejects::RULE, api_server_rejects::check),
     (&newer_function::RULE, newer_function::check),
@@ -91,20 +91,17 @@ static OWN: &[(&Rule, Check)] = &[
     (&unknown_lint_id::RULE, unknown_lint_id::check),
 ];
 
-/// The number of rules before those of an extension: they apply to objects of all kinds.
-const BEFORE: usize = 5;
-
 /// All rules, including those of an extension, in the order of their findings at one position.
 pub fn all(extension: Option<&dyn Extension>) -> Vec<&'static Rule> {
     let own = |(rule, _): &(&'static Rule, Check)| *rule;
-    let (before, after) = OWN.split_at(BEFORE);
+    let (before, after): (Vec<_>, Vec<_>) = CATALOGUE.iter().map(own).partition(|rule| rule.precedes_extension);
     let added = extension.map_or(&[][..], Extension::rules).iter().copied();
-    before.iter().map(own).chain(added).chain(after.iter().map(own)).collect()
+    before.into_iter().chain(added).chain(after).collect()
 }
 
 /// Finds violations of the rules of this crate; an extension reports violations of its rules itself.
 pub(crate) fn check(rule: &Rule, cluster: &Cluster<'_>, found: &mut Findings<'_>) {
-    if let Some((_, check)) = OWN.iter().find(|(own, _)| own.id == rule.id) {
+    if let Some((_, check)) = CATALOGUE.iter().find(|(own, _)| own.id == rule.id) {
         check(cluster, found);
     }
 }

@@ -19,6 +19,7 @@ pub(super) static RULE: Rule = Rule {
     id: "mutation-type",
     severity: Severity::Error,
     category: Category::Dangerous,
+    precedes_extension: false,
     title: "A mutation that does not fit the schema",
     why: "\
 The API server accepts the policy and checks no types in its mutations. It finds the error when it evaluates the mutation,
@@ -32,8 +33,8 @@ does not have.",
     good: include_str!("mutation_type.good.yaml"),
 };
 
-/// The longest advice.
-const MOST: usize = 120;
+/// Maximum length of advice.
+const MAX_ADVICE_BYTES: usize = 120;
 
 pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
     for policy in cluster.policies.iter().filter(|policy| policy.item.kind.starts_with("Mutating")) {
@@ -108,7 +109,7 @@ fn written(misfit: Misfit, checked: &Checked, drops: bool) -> Mistake {
             let name = misfit.message.split(':').next().unwrap_or_default().rsplit(['.', '/']).next();
             let known: Vec<_> = known.iter().map(String::as_str).collect();
             // Advice with all fields of a long list is not read.
-            Some(suggestion(name.unwrap_or_default(), &known)).filter(|help| help.len() <= MOST)
+            Some(suggestion(name.unwrap_or_default(), &known)).filter(|help| help.len() <= MAX_ADVICE_BYTES)
         }
         MisfitCause::Atomic => Some("replace the whole value with a mutation of patchType JSONPatch".to_owned()),
         MisfitCause::Operation => Some("write add, copy, move, remove, replace or test".to_owned()),

@@ -14,6 +14,7 @@ pub(super) static RULE: Rule = Rule {
     id: "near-cost-limit",
     severity: Severity::Warning,
     category: Category::Dangerous,
+    precedes_extension: false,
     title: "An expression that may exceed the cost limit",
     why: "\
 For one request, the cost limit of an expression is 1,000,000, and the limit of all expressions of a policy together is

@@ -9,6 +9,7 @@ pub(super) static RULE: Rule = Rule {
     id: "never-reached",
     severity: Severity::Warning,
     category: Category::Dangerous,
+    precedes_extension: false,
     title: "A part of an expression that is never reached",
     why: "\
 An earlier condition already determines the result. If a match condition is always false, the policy has no effect. A

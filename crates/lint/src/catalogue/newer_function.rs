@@ -12,6 +12,7 @@ pub(super) static RULE: Rule = Rule {
     id: "newer-function",
     severity: Severity::Error,
     category: Category::Rejected,
+    precedes_extension: true,
     title: "A function or macro that this version of Kubernetes does not have",
     why: "\
 The expression uses a function or macro that only a later version of Kubernetes accepts in a new policy. In new policies, an
@@ -25,9 +26,9 @@ the expression.",
 pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
     for (item, said) in &cluster.said {
         let Err(Refused::Status(status)) = said else { continue };
-        let later = Later::of(cluster, item, &status.causes);
+        let introduced_in = IntroducedIn::of(cluster, item, &status.causes);
         for cause in &status.causes {
-            if let Some(minor) = later.accepts(cause) {
+            if let Some(minor) = introduced_in.accepts(cause) {
                 let message =
                     format!("{} needs Kubernetes {minor}, and {} does not accept it", cause.field, cluster.minor);
                 found.add(item, &cause.field, message);
@@ -37,9 +38,9 @@ pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
 }
 
 /// The fields of an object that later versions reject.
-pub(super) struct Later(Vec<(Minor, BTreeSet<String>)>);
+pub(super) struct IntroducedIn(Vec<(Minor, BTreeSet<String>)>);
 
-impl Later {
+impl IntroducedIn {
     /// Validates the object with them, if any of the errors is in an expression.
     pub(super) fn of(cluster: &Cluster<'_>, item: &Item<'_>, causes: &[FieldError]) -> Self {
         let any = causes.iter().any(is_in_expression);

@@ -9,6 +9,7 @@ pub(super) static RULE: Rule = Rule {
     id: "no-verdict",
     severity: Severity::Info,
     category: Category::Unknown,
+    precedes_extension: false,
     title: "An object that cannot be evaluated offline",
     why: "\
 Palisade cannot tell offline whether the API server accepts the object; the message gives the reason. For example, an

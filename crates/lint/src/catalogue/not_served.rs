@@ -18,6 +18,7 @@ pub(super) static RULE: Rule = Rule {
     id: "not-served",
     severity: Severity::Error,
     category: Category::Rejected,
+    precedes_extension: true,
     title: "An API kind or version that is not served",
     why: "\
 The API server does not serve this `apiVersion` or `kind` and returns `no matches for kind`. The version was removed or is
@@ -41,7 +42,7 @@ pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
     let mut known = BTreeMap::new();
     for object in &cluster.skipped {
         let of = (object.api_version.as_str(), object.kind.as_str());
-        if known.len() >= MOST_KINDS && !known.contains_key(&of) {
+        if known.len() >= MAX_KINDS && !known.contains_key(&of) {
             continue;
         }
         let unserved = known.entry(of).or_insert_with(|| unserved(cluster, of.0, of.1));
@@ -53,8 +54,8 @@ pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
     }
 }
 
-/// The most kinds that are checked: more than a cluster has.
-const MOST_KINDS: usize = 2_000;
+/// Maximum number of kinds that are checked: more than a cluster has.
+const MAX_KINDS: usize = 2_000;
 
 /// The error in a kind.
 struct Unserved {
@@ -105,7 +106,7 @@ fn unserved(cluster: &Cluster<'_>, api_version: &str, kind: &str) -> Option<Unse
             return None;
         }
         let of_group = known(cluster).filter(|one| one.group == group).map(|one| one.kind);
-        if let Some(near) = nearest(kind, of_group, MOST).filter(|_| kind.len() > SHORT) {
+        if let Some(near) = nearest(kind, of_group, MAX_DISTANCE).filter(|_| kind.len() > SHORT) {
             return of("kind", message, format!("did you mean {near}?"));
         }
         let elsewhere = known(cluster).find(|one| one.kind == kind && one.by_default)?;
@@ -113,13 +114,13 @@ fn unserved(cluster: &Cluster<'_>, api_version: &str, kind: &str) -> Option<Unse
         return of("apiVersion", message, format!("did you mean {group}{}?", elsewhere.version));
     }
     // A group that is like one that has such a kind; others are those of definitions elsewhere.
-    let groups = known(cluster).filter(|one| nearest(kind, [one.kind], MOST).is_some()).map(|one| one.group);
-    let near = nearest(group, groups, MOST).filter(|_| group.len() > SHORT)?;
+    let groups = known(cluster).filter(|one| nearest(kind, [one.kind], MAX_DISTANCE).is_some()).map(|one| one.group);
+    let near = nearest(group, groups, MAX_DISTANCE).filter(|_| group.len() > SHORT)?;
     of("apiVersion", message, format!("did you mean {near}?"))
 }
 
-/// The most letters by which a misspelt name may differ.
-const MOST: usize = 2;
+/// Maximum number of letters by which a misspelt name may differ.
+const MAX_DISTANCE: usize = 2;
 /// Names up to this length resemble too many others.
 const SHORT: usize = 4;
 

@@ -15,6 +15,7 @@ pub(super) static RULE: Rule = Rule {
     id: "null-object",
     severity: Severity::Warning,
     category: Category::Dangerous,
+    precedes_extension: false,
     title: "An object that is null for a matched operation",
     why: "\
 `object` is null on `DELETE`, and `oldObject` is null on `CREATE`. Reading a field of null fails, and `failurePolicy: Fail`

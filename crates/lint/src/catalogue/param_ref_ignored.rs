@@ -8,6 +8,7 @@ pub(super) static RULE: Rule = Rule {
     id: "param-ref-ignored",
     severity: Severity::Warning,
     category: Category::Dangerous,
+    precedes_extension: false,
     title: "A paramRef for a policy without parameters",
     why: "\
 The binding has a `paramRef`, but the policy has no `paramKind`. The API server silently ignores the reference.",

@@ -12,6 +12,7 @@ pub(super) static RULE: Rule = Rule {
     id: "params-missing-field",
     severity: Severity::Warning,
     category: Category::Dangerous,
+    precedes_extension: false,
     title: "Parameters without a field that the policy reads",
     why: "\
 An expression reads a field that these parameters do not have, without a check by `has()` or `.?`. For each request with

@@ -9,6 +9,7 @@ pub(super) static RULE: Rule = Rule {
     id: "params-not-bound",
     severity: Severity::Warning,
     category: Category::Dangerous,
+    precedes_extension: false,
     title: "A binding without the parameters that the policy reads",
     why: "\
 The policy has a `paramKind` and reads `params`, but the binding has no `paramRef`. Then `params` is null, and each

@@ -16,6 +16,7 @@ pub(super) static RULE: Rule = Rule {
     id: "pods-not-matched",
     severity: Severity::Warning,
     category: Category::Dangerous,
+    precedes_extension: false,
     title: "Pod templates are checked, but not pods",
     why: "\
 The policy checks a security-relevant field of pod templates, but no policy in these files denies pods for that field. A

@@ -11,6 +11,7 @@ pub(super) static RULE: Rule = Rule {
     id: "policy-per-namespace",
     severity: Severity::Warning,
     category: Category::Dangerous,
+    precedes_extension: false,
     title: "A copy of the same policy for each namespace",
     why: "\
 Several policies differ only in their constants, and each is for one namespace. The API server matches each request against

@@ -8,6 +8,7 @@ pub(super) static RULE: Rule = Rule {
     id: "policy-without-binding",
     severity: Severity::Info,
     category: Category::Useless,
+    precedes_extension: false,
     title: "A policy without a binding",
     why: "\
 No binding in these files names this policy. Without a binding, a policy has no effect.",

@@ -17,6 +17,7 @@ pub(super) static RULE: Rule = Rule {
     id: "selector-params-fan-out",
     severity: Severity::Warning,
     category: Category::Dangerous,
+    precedes_extension: false,
     title: "A parameter selector that selects many objects",
     why: "\
 The API server evaluates the policy once for each parameter object that the selector selects, and denies the request if one
@@ -59,8 +60,8 @@ pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
     }
 }
 
-/// More than a few.
-const MOST: usize = 10;
+/// Maximum number of selected objects without a finding.
+const MAX_OBJECTS: usize = 10;
 
 /// A description of the selected objects, if they are many.
 fn selected(cluster: &Cluster<'_>, policy: Option<&Policy<'_>>, selector: &Json) -> Option<String> {
@@ -74,7 +75,7 @@ fn selected(cluster: &Cluster<'_>, policy: Option<&Policy<'_>>, selector: &Json)
             && selector::matches(&selector, &selector::labels(&one.json))
     };
     let count = cluster.others.iter().filter(is_selected).count();
-    (count > MOST).then(|| format!("{count} objects in these files"))
+    (count > MAX_OBJECTS).then(|| format!("{count} objects in these files"))
 }
 
 /// Whether the match conditions of a policy choose the parameters for a request.

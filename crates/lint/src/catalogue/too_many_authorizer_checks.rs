@@ -12,6 +12,7 @@ pub(super) static RULE: Rule = Rule {
     id: "too-many-authorizer-checks",
     severity: Severity::Error,
     category: Category::Dangerous,
+    precedes_extension: false,
     title: "Authorizer checks that exceed the cost limit",
     why: "\
 An authorizer check costs 350,000, and the limit of an expression is 1,000,000. The third check in an expression therefore

@@ -24,6 +24,7 @@ pub(super) static RULE: Rule = Rule {
     id: "type-check",
     severity: Severity::Warning,
     category: Category::Warned,
+    precedes_extension: false,
     title: "A type error",
     why: "\
 The API server accepts the policy, and then writes this message to `status.typeChecking`: an expression does not fit the
@@ -61,8 +62,8 @@ struct Mistake {
     kinds: BTreeSet<Kind>,
 }
 
-/// The most further messages in a finding.
-const MOST: usize = 3;
+/// Maximum number of further messages in a finding.
+const MAX_OTHERS: usize = 3;
 
 /// The errors of an expression. An error that several kinds or positions share is reported once.
 fn mistakes(check: &TypeCheck, expression: &Expression) -> Vec<Mistake> {
@@ -111,11 +112,11 @@ impl Mistake {
     fn found(self, policy: &Policy<'_>, check: &TypeCheck, of: &Expression, always: bool) -> Found {
         let mut message = self.issue.message;
         let others = self.others.len();
-        for other in self.others.into_iter().take(MOST) {
+        for other in self.others.into_iter().take(MAX_OTHERS) {
             message.push_str("; ");
             message.push_str(&other);
         }
-        if others > MOST {
+        if others > MAX_OTHERS {
             message.push_str("; and others");
         }
         let more = self.positions.len() - 1;

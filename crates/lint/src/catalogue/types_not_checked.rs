@@ -17,6 +17,7 @@ pub(super) static RULE: Rule = Rule {
     id: "types-not-checked",
     severity: Severity::Info,
     category: Category::Dangerous,
+    precedes_extension: false,
     title: "A resource without a known schema",
     why: "\
 The resource is neither built in nor defined by a CustomResourceDefinition in these files. Palisade then cannot check the

@@ -19,6 +19,7 @@ pub(super) static RULE: Rule = Rule {
     id: "unguarded-optional-field",
     severity: Severity::Warning,
     category: Category::Dangerous,
+    precedes_extension: false,
     title: "An optional field that is read without a check",
     why: "\
 The field is optional in the schema. If an object does not have it, reading it fails with `no such key`, and

@@ -16,6 +16,7 @@ pub(super) static RULE: Rule = Rule {
     id: "unknown-field",
     severity: Severity::Error,
     category: Category::Rejected,
+    precedes_extension: true,
     title: "A field that does not exist",
     why: "\
 `kubectl apply` rejects the field (`strict decoding error: unknown field`). For a client that does not request strict field

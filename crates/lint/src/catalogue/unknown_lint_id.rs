@@ -13,6 +13,7 @@ pub(super) static RULE: Rule = Rule {
     id: "unknown-lint-id",
     severity: Severity::Warning,
     category: Category::Useless,
+    precedes_extension: false,
     title: "A lint-ignore annotation with an unknown rule",
     why: "\
 The annotation `toolsecurity.dev/lint-ignore` names a rule that does not exist, so it silences nothing.",

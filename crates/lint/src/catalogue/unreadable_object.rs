@@ -8,6 +8,7 @@ pub(super) static RULE: Rule = Rule {
     id: "unreadable-object",
     severity: Severity::Error,
     category: Category::Rejected,
+    precedes_extension: true,
     title: "Input that is not a valid object",
     why: "\
 The file is not YAML or JSON, or an object in it has a field of the wrong type or a duplicate key. A Helm template is not

@@ -9,6 +9,7 @@ pub(super) static RULE: Rule = Rule {
     id: "unresolvable-param-kind",
     severity: Severity::Warning,
     category: Category::Dangerous,
+    precedes_extension: false,
     title: "A parameter kind that is not defined",
     why: "\
 `paramKind` is neither built in nor defined by a CRD in these files. Until the cluster has the CRD, the policy fails for

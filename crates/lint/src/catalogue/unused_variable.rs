@@ -10,6 +10,7 @@ pub(super) static RULE: Rule = Rule {
     id: "unused-variable",
     severity: Severity::Info,
     category: Category::Useless,
+    precedes_extension: false,
     title: "An unused variable",
     why: "\
 No other expression reads this variable. It has no cost, because variables are evaluated only when they are read. An

@@ -15,7 +15,7 @@ use crate::node::Node;
 
 pub(crate) use de::{Cause, Mistake, from_value};
 pub(crate) use parse::{Anchors, Tree};
-pub(crate) use value::{Meaningless, Read, Value, read};
+pub(crate) use value::{InvalidValue, Read, Value, read};
 
 /// Why a file is not YAML, and where.
 #[derive(Debug)]

@@ -45,7 +45,7 @@ pub(crate) struct Entry<'n, 'a> {
 
 /// Why a part has no meaning to kubectl, and its place.
 #[derive(Debug)]
-pub(crate) struct Meaningless {
+pub(crate) struct InvalidValue {
     pub message: String,
     pub place: Range<usize>,
 }
@@ -55,7 +55,7 @@ pub(crate) fn read<'n, 'a>(
     node: &'n Node<'a>,
     anchors: &'n Anchors<'a>,
     json: bool,
-) -> Result<Read<'n, 'a>, Meaningless> {
+) -> Result<Read<'n, 'a>, InvalidValue> {
     Reader { anchors, json, followed: Vec::new(), depth: 0, parts: 0, of_aliases: 0 }.read(node)
 }
 
@@ -132,7 +132,7 @@ struct Reader<'n, 'a> {
 }
 
 impl<'n, 'a> Reader<'n, 'a> {
-    fn read(&mut self, node: &'n Node<'a>) -> Result<Read<'n, 'a>, Meaningless> {
+    fn read(&mut self, node: &'n Node<'a>) -> Result<Read<'n, 'a>, InvalidValue> {
         self.count(node)?;
         let value = match &node.content {
             Content::Alias(id) => {
@@ -159,8 +159,8 @@ impl<'n, 'a> Reader<'n, 'a> {
         &mut self,
         alias: &'n Node<'a>,
         id: usize,
-        then: impl FnOnce(&mut Self, &'n Node<'a>) -> Result<T, Meaningless>,
-    ) -> Result<T, Meaningless> {
+        then: impl FnOnce(&mut Self, &'n Node<'a>) -> Result<T, InvalidValue>,
+    ) -> Result<T, InvalidValue> {
         let Some(target) = self.anchors.get(&id) else { return wrong(alias, "unknown anchor referenced") };
         if self.followed.contains(&id) {
             return wrong(alias, "the value of an anchor contains itself");
@@ -172,7 +172,7 @@ impl<'n, 'a> Reader<'n, 'a> {
     }
 
     /// Aliases multiply the content of a file, which needs a limit (`allowedAliasRatio`).
-    fn count(&mut self, node: &Node<'_>) -> Result<(), Meaningless> {
+    fn count(&mut self, node: &Node<'_>) -> Result<(), InvalidValue> {
         const LOW: f64 = 400_000.0;
         const HIGH: f64 = 4_000_000.0;
         self.parts += 1;
@@ -191,8 +191,8 @@ impl<'n, 'a> Reader<'n, 'a> {
     fn deeper<T>(
         &mut self,
         node: &Node<'_>,
-        then: impl FnOnce(&mut Self) -> Result<T, Meaningless>,
-    ) -> Result<T, Meaningless> {
+        then: impl FnOnce(&mut Self) -> Result<T, InvalidValue>,
+    ) -> Result<T, InvalidValue> {
         if self.depth >= MAX_DEPTH {
             return wrong(node, format!("nested deeper than {MAX_DEPTH}"));
         }
@@ -202,7 +202,7 @@ impl<'n, 'a> Reader<'n, 'a> {
         found
     }
 
-    fn scalar<'s>(&self, node: &'s Node<'_>, text: &'s str) -> Result<Scalar<'s>, Meaningless> {
+    fn scalar<'s>(&self, node: &'s Node<'_>, text: &'s str) -> Result<Scalar<'s>, InvalidValue> {
         let form = &node.form;
         let found = if self.json {
             Ok(if form.plain { scalar::json(text) } else { Scalar::Text(text.into()) })
@@ -222,7 +222,7 @@ impl<'n, 'a> Reader<'n, 'a> {
         mapping: &'n Node<'a>,
         entries: &mut Vec<Entry<'n, 'a>>,
         merged: bool,
-    ) -> Result<(), Meaningless> {
+    ) -> Result<(), InvalidValue> {
         for (key, value) in mapping.entries() {
             if !self.json && is_merge(key) {
                 self.merge(value, entries)?;
@@ -236,7 +236,7 @@ impl<'n, 'a> Reader<'n, 'a> {
     }
 
     /// The name of a field, and its value before it becomes a name.
-    fn name(&mut self, key: &'n Node<'a>) -> Result<(Cow<'n, str>, Scalar<'n>), Meaningless> {
+    fn name(&mut self, key: &'n Node<'a>) -> Result<(Cow<'n, str>, Scalar<'n>), InvalidValue> {
         self.count(key)?;
         let (text, node) = match &key.content {
             Content::Scalar(text) => (text, key),
@@ -258,7 +258,7 @@ impl<'n, 'a> Reader<'n, 'a> {
     }
 
     /// Adds the fields of a merge key. It overrides fields before it, and fields after it override it.
-    fn merge(&mut self, value: &'n Node<'a>, entries: &mut Vec<Entry<'n, 'a>>) -> Result<(), Meaningless> {
+    fn merge(&mut self, value: &'n Node<'a>, entries: &mut Vec<Entry<'n, 'a>>) -> Result<(), InvalidValue> {
         match &value.content {
             // In a list, the first one wins.
             Content::Sequence(maps) => maps.iter().rev().try_for_each(|map| self.merge_one(map, value, entries)),
@@ -271,7 +271,7 @@ impl<'n, 'a> Reader<'n, 'a> {
         map: &'n Node<'a>,
         of: &Node<'_>,
         entries: &mut Vec<Entry<'n, 'a>>,
-    ) -> Result<(), Meaningless> {
+    ) -> Result<(), InvalidValue> {
         self.count(map)?;
         match &map.content {
             Content::Mapping(_) => self.deeper(map, |reader| reader.fill(map, entries, true)),
@@ -289,7 +289,7 @@ impl<'n, 'a> Reader<'n, 'a> {
 
 /// Rejects different keys with the same name, such as `1` and `"1"`: kubectl takes the value of either one, in the
 /// order of a Go map (`sigs.k8s.io/yaml`, `convertToJSONableObject`), so nothing is certain about such an object.
-fn is_determined(entries: &[Entry<'_, '_>]) -> Result<(), Meaningless> {
+fn is_determined(entries: &[Entry<'_, '_>]) -> Result<(), InvalidValue> {
     let mut names = BTreeMap::new();
     for entry in entries {
         if let Some(other) = names.insert(&*entry.name, &entry.resolved)
@@ -315,8 +315,8 @@ fn is_merge(key: &Node<'_>) -> bool {
     key.text() == Some("<<") && key.form.tag.as_deref().map_or(key.form.plain, merges)
 }
 
-fn wrong<T>(node: &Node<'_>, message: impl Into<String>) -> Result<T, Meaningless> {
-    Err(Meaningless { message: message.into(), place: node.span.clone() })
+fn wrong<T>(node: &Node<'_>, message: impl Into<String>) -> Result<T, InvalidValue> {
+    Err(InvalidValue { message: message.into(), place: node.span.clone() })
 }
 
 #[cfg(test)]

@@ -47,13 +47,13 @@ struct Taken {
     leaving: usize,
 }
 
-/// Room for a new connection.
-enum Room {
-    Made,
+/// Whether there is capacity for a new connection.
+enum Capacity {
+    Available,
     /// At this time a connection will have been idle for long enough.
-    When(Instant),
+    AvailableAt(Instant),
     /// All are busy.
-    No,
+    Exhausted,
 }
 
 /// The connection in a slot.
@@ -93,9 +93,9 @@ impl Slots {
     pub async fn take(self: &Arc<Self>, stop: &CancellationToken) -> Slot {
         loop {
             match self.make_room() {
-                Room::Made => break,
-                Room::When(then) => drop(timeout_at(then, self.changed.notified()).await),
-                Room::No => self.changed.notified().await,
+                Capacity::Available => break,
+                Capacity::AvailableAt(then) => drop(timeout_at(then, self.changed.notified()).await),
+                Capacity::Exhausted => self.changed.notified().await,
             }
         }
         // A displaced connection is closed within a second.
@@ -126,25 +126,25 @@ impl Slots {
         taken.slots.len() >= self.most && taken.slots.values().all(|slot| slot.is_busy())
     }
 
-    fn make_room(&self) -> Room {
+    fn make_room(&self) -> Capacity {
         let mut taken = self.lock();
         if taken.slots.len() < self.most {
-            return Room::Made;
+            return Capacity::Available;
         }
         let idle = taken.slots.iter().filter_map(|(id, slot)| Some((slot.rank()?, *id))).min();
-        let Some(((_, since), id)) = idle else { return Room::No };
+        let Some(((_, since), id)) = idle else { return Capacity::Exhausted };
         // Even if another one has been idle for longer, because that one had requests.
         if since + YOUNG > Instant::now() {
-            return Room::When(since + YOUNG);
+            return Capacity::AvailableAt(since + YOUNG);
         }
-        let Some(slot) = taken.slots.remove(&id) else { return Room::No };
+        let Some(slot) = taken.slots.remove(&id) else { return Capacity::Exhausted };
         taken.leaving += 1;
         // Not too many are being closed at a time: there must be a slot for the new one now.
         let at_once = !slot.was_used() || taken.leaving > spare(self.most) / 2;
         slot.at_once.store(at_once, Ordering::Relaxed);
         slot.displaced.store(true, Ordering::Relaxed);
         slot.leave.cancel();
-        Room::Made
+        Capacity::Available
     }
 
     fn lock(&self) -> MutexGuard<'_, Taken> {

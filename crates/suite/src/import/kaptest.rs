@@ -7,11 +7,11 @@ use serde_json::{Value as Json, json};
 use super::{complete, note_others, stub_crds, text, texts};
 use crate::{
     Suite,
-    assemble::{Draft, Question, Unbound},
+    assemble::{Draft, MissingBinding, Question},
     cluster::Member,
     format::{ExpectFields, Verdict},
     loader::Loader,
-    request::{self, Asked},
+    request::{self, RequestFields},
 };
 
 /// Whether this is one.
@@ -58,7 +58,7 @@ pub(crate) fn suite(mut loader: Loader<'_>) -> Result<Suite, Vec<Problem>> {
         }
     }
     let name = loader.source.name().to_owned();
-    loader.finish(name, members, drafts, Unbound::Leave)
+    loader.finish(name, members, drafts, MissingBinding::Leave)
 }
 
 fn draft(
@@ -83,13 +83,13 @@ fn draft(
     let user = &test["userInfo"];
     let name = [text(user, "/name"), text(user, "/user")].into_iter().find(|name| !name.is_empty());
     let extra = serde_json::from_value(user["extra"].clone()).ok();
-    let asked = Asked {
+    let asked = RequestFields {
         object: object.map(|member| member.object.clone()),
         old: old.map(|member| member.object.clone()),
         user: request::user(name.map(str::to_owned), None, Some(texts(&user["groups"])), extra),
         // kaptest sets it always.
         dry_run: true,
-        ..Asked::default()
+        ..RequestFields::default()
     };
     Ok(Draft {
         name: format!("{}: {} {}: {}", policy.name(), shown.kind(), shown.name(), text(test, "/expect")),

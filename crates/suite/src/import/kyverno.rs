@@ -8,12 +8,12 @@ use serde_json::{Value as Json, json};
 use super::{complete, note_others, stub_crds, text, texts};
 use crate::{
     Suite,
-    assemble::{Draft, Question, Unbound},
+    assemble::{Draft, MissingBinding, Question},
     cluster::Member,
     format::{ExpectFields, Operation, Verdict},
     loader::Loader,
     places::Origin,
-    request::{self, Asked},
+    request::{self, RequestFields},
 };
 
 /// Whether this is one.
@@ -68,7 +68,7 @@ pub(crate) fn suite(mut loader: Loader<'_>) -> Result<Suite, Vec<Problem>> {
         "" => loader.source.name().to_owned(),
         name => name.to_owned(),
     };
-    loader.finish(name, members, drafts, Unbound::Bind)
+    loader.finish(name, members, drafts, MissingBinding::Bind)
 }
 
 /// The user of the requests.
@@ -183,7 +183,7 @@ fn results(
                 }
                 _ => (Some(member.object.clone()), None),
             };
-            let asked = Asked { object, old, user: user.clone(), ..Asked::default() };
+            let asked = RequestFields { object, old, user: user.clone(), ..RequestFields::default() };
             drafts.push(Draft {
                 name: format!("{policy}: {kind} {name}: {}", text(result, "/result")),
                 range: loader.object.node.place(&path),

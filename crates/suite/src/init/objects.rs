@@ -4,8 +4,8 @@ use palisade_apiserver::objects::{Kinds, Resource};
 use palisade_objects::{json::Change as _, pod, workload::WORKLOADS};
 use serde_json::{Value as Json, json};
 
-/// More kinds than a policy distinguishes.
-const MOST: usize = 12;
+/// Maximum number of kinds in a generated suite. Policies distinguish fewer.
+const MAX_KINDS: usize = 12;
 
 /// A minimal object of each kind that a policy matches, with the labels that it must have; at least one.
 pub(super) fn of_policy(policy: &Json, kinds: &Kinds) -> Vec<Json> {
@@ -17,7 +17,8 @@ pub(super) fn of_policy(policy: &Json, kinds: &Kinds) -> Vec<Json> {
             resources.push(resource);
         }
     }
-    let mut objects: Vec<_> = resources.iter().take(MOST).map(|one| minimal(&one.api_version(), &one.kind)).collect();
+    let mut objects: Vec<_> =
+        resources.iter().take(MAX_KINDS).map(|one| minimal(&one.api_version(), &one.kind)).collect();
     if objects.is_empty() {
         objects.push(pod::minimal("example"));
     }

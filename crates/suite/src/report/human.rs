@@ -9,7 +9,7 @@ use super::{Report, reasons};
 use crate::{
     Status,
     coverage::Coverage,
-    mutate::{Fates, Mutant},
+    mutate::{Mutant, MutationReport},
 };
 
 /// The report for people, without control characters for terminals.
@@ -61,7 +61,7 @@ fn of_coverage(coverage: &Coverage, text: &mut String) {
     }
 }
 
-fn of_mutation(mutation: &Fates, text: &mut String) {
+fn of_mutation(mutation: &MutationReport, text: &mut String) {
     let (killed, total) = (mutation.killed(), mutation.total());
     line(text, &format!("\nmutants: {:.1} % killed ({killed} of {total})", mutation.percent()));
     for (mutant, cases) in mutation.survivors() {
@@ -83,7 +83,7 @@ fn of_mutation(mutation: &Fates, text: &mut String) {
 }
 
 /// One line each: many suites do not expect messages.
-fn of_messages(messages: &Fates, text: &mut String) {
+fn of_messages(messages: &MutationReport, text: &mut String) {
     let (killed, total) = (messages.killed(), messages.total());
     line(text, &format!("\nmutants of messages: {:.1} % killed ({killed} of {total})", messages.percent()));
     for (mutant, cases) in messages.survivors() {

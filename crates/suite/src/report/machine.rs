@@ -8,8 +8,8 @@ use super::{Report, reasons};
 use crate::{
     CaseResult, Status,
     coverage::Coverage,
-    junit::{self, Case, Outcome, Problem, Suite},
-    mutate::{Fate, Fates},
+    junit::{self, Case, Problem, Suite, TestOutcome},
+    mutate::{MutantOutcome, MutationReport},
     places::Place,
 };
 
@@ -81,14 +81,14 @@ fn coverage(coverage: &Coverage) -> Json {
     json!({"percent": rounded(coverage.percent()), "covered": coverage.covered(), "total": coverage.total(), "points": points})
 }
 
-fn mutation(mutation: &Fates) -> Json {
+fn mutation(mutation: &MutationReport) -> Json {
     let mutants: Vec<_> = mutation
-        .fates()
-        .filter_map(|(mutant, fate)| {
-            let (status, killed_by) = match fate {
-                Fate::Invalid => return None,
-                Fate::Killed(case) => ("killed", Some(case)),
-                Fate::Survived { .. } => ("survived", None),
+        .outcomes()
+        .filter_map(|(mutant, outcome)| {
+            let (status, killed_by) = match outcome {
+                MutantOutcome::Invalid => return None,
+                MutantOutcome::Killed(case) => ("killed", Some(case)),
+                MutantOutcome::Survived { .. } => ("survived", None),
             };
             Some(json!({
                 "place": place(&mutant.place), "policy": mutant.policy, "path": mutant.path, "status": status,
@@ -111,9 +111,9 @@ pub fn junit(report: &Report) -> String {
             let message = reasons.first().cloned().unwrap_or_default();
             let problem = Problem { kind: None, message, text: reasons.join("\n") };
             let outcome = match result.status {
-                Status::Passed => Outcome::Passed,
-                Status::Failed(_) => Outcome::Failed(problem),
-                Status::NoVerdict(_) => Outcome::Error(problem),
+                Status::Passed => TestOutcome::Passed,
+                Status::Failed(_) => TestOutcome::Failed(problem),
+                Status::NoVerdict(_) => TestOutcome::Error(problem),
             };
             let (name, class) = (result.name.clone(), suite.name.clone());
             Case { name, class, line: result.place.line, outcome }

@@ -5,7 +5,7 @@ mod machine;
 
 use std::fmt;
 
-use crate::{CaseResult, Status, coverage::Coverage, mutate::Fates};
+use crate::{CaseResult, Status, coverage::Coverage, mutate::MutationReport};
 
 pub use human::human;
 pub use machine::{json, junit, tap};
@@ -17,10 +17,10 @@ pub struct Report {
     pub suites: Vec<SuiteReport>,
     /// The coverage, if it was measured.
     pub coverage: Option<Coverage>,
-    /// The fates of mutants, if there were any.
-    pub mutation: Option<Fates>,
-    /// The fates of mutants that only change the messages of denials.
-    pub messages: Option<Fates>,
+    /// The outcomes of mutants, if there were any.
+    pub mutation: Option<MutationReport>,
+    /// The outcomes of mutants that only change the messages of denials.
+    pub messages: Option<MutationReport>,
 }
 
 /// The results of a suite.

@@ -2,7 +2,7 @@
 
 use palisade_suite::{
     Status, coverage,
-    mutate::{Baseline, Fate},
+    mutate::{Baseline, MutantOutcome},
 };
 
 use super::{assert_passes, load, missing, run, try_load};
@@ -77,18 +77,18 @@ fn rules_of_a_definition_have_coverage_and_mutants() {
             format!("23:38 {of} a condition: never true: the branch is not taken")
         ]
     );
-    let fates = |suite: &palisade_suite::Suite| -> Vec<Fate> {
+    let outcomes = |suite: &palisade_suite::Suite| -> Vec<MutantOutcome> {
         let baseline = Baseline::new(suite);
-        baseline.mutants().iter().map(|mutant| baseline.fate(mutant)).collect()
+        baseline.mutants().iter().map(|mutant| baseline.outcome(mutant)).collect()
     };
-    let survives = |fate: &Fate| matches!(fate, Fate::Survived { .. });
-    assert!(fates(&few).iter().any(survives), "{:?}", fates(&few));
+    let survives = |outcome: &MutantOutcome| matches!(outcome, MutantOutcome::Survived { .. });
+    assert!(outcomes(&few).iter().any(survives), "{:?}", outcomes(&few));
     let all = suite(MORE);
     assert_passes(&all);
     assert_eq!(missing(&all), Vec::<String>::new());
     assert_eq!(coverage::measure(&all).total(), 4);
-    let fates = fates(&all);
-    assert!(fates.len() > 3 && !fates.iter().any(survives), "{fates:?}");
+    let outcomes = outcomes(&all);
+    assert!(outcomes.len() > 3 && !outcomes.iter().any(survives), "{outcomes:?}");
 }
 
 #[test]

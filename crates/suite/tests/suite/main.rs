@@ -11,7 +11,7 @@ use std::sync::Arc;
 use palisade_manifest::{Problem, Source};
 use palisade_suite::{
     Status, Suite,
-    mutate::{Baseline, Fate},
+    mutate::{Baseline, MutantOutcome},
 };
 use support::{assert_passes, missing, run};
 
@@ -87,7 +87,9 @@ fn surviving_mutant_is_found_and_killed_by_a_new_case() {
     let survivors = |suite: &Suite| {
         assert_passes(suite);
         let baseline = Baseline::new(suite);
-        let survives = |mutant: &palisade_suite::mutate::Mutant| matches!(baseline.fate(mutant), Fate::Survived { .. });
+        let survives = |mutant: &palisade_suite::mutate::Mutant| {
+            matches!(baseline.outcome(mutant), MutantOutcome::Survived { .. })
+        };
         let of_size = |mutant: &palisade_suite::mutate::Mutant| mutant.path == "validations[1].expression";
         let mutants = baseline.mutants();
         assert!(mutants.len() > 15, "{}", mutants.len());

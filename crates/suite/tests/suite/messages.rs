@@ -1,6 +1,6 @@
 //! Mutants of messages and reasons are apart: a case notices them only if it expects what it reads.
 
-use palisade_suite::mutate::{Baseline, Fate, Mutant};
+use palisade_suite::mutate::{Baseline, Mutant, MutantOutcome};
 
 use super::{POLICY, assert_passes, load};
 
@@ -19,12 +19,12 @@ fn survivors(policy: &str, expect: &str) -> Vec<String> {
     let suite = load(&format!("{CASES}  expect: {expect}\n"), &[("policy.yaml", policy)]);
     assert_passes(&suite);
     let baseline = Baseline::new(&suite);
-    let survivor = |Mutant { place, path, .. }: Mutant, fate| match fate {
-        Fate::Survived { cases } => Some(format!("{}:{} {path} {cases}", place.line, place.column)),
+    let survivor = |Mutant { place, path, .. }: Mutant, outcome| match outcome {
+        MutantOutcome::Survived { cases } => Some(format!("{}:{} {path} {cases}", place.line, place.column)),
         _ => None,
     };
     let mutants = baseline.mutants().into_iter().filter(|mutant| mutant.of_message);
-    mutants.filter_map(|mutant| survivor(mutant.clone(), baseline.fate(&mutant))).collect()
+    mutants.filter_map(|mutant| survivor(mutant.clone(), baseline.outcome(&mutant))).collect()
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use palisade_suite::{
     Status, Suite, coverage,
-    mutate::{Baseline, Fate},
+    mutate::{Baseline, MutantOutcome},
 };
 
 use super::{assert_passes, load, missing, run, try_load};
@@ -107,7 +107,9 @@ fn expected_object_kills_mutants_of_mutations() {
         let baseline = Baseline::new(suite);
         let mutants = baseline.mutants();
         assert!(mutants.len() > 15, "{}", mutants.len());
-        let survives = |mutant: &palisade_suite::mutate::Mutant| matches!(baseline.fate(mutant), Fate::Survived { .. });
+        let survives = |mutant: &palisade_suite::mutate::Mutant| {
+            matches!(baseline.outcome(mutant), MutantOutcome::Survived { .. })
+        };
         let mutants = mutants.into_iter().filter(survives);
         mutants.map(|mutant| format!("{}: {}", mutant.place.line, mutant.after.trim())).collect::<Vec<_>>()
     };

@@ -22,7 +22,7 @@ const fn kind(name: &'static str, api_version: &'static str, resource: &'static 
 }
 
 const ADMISSION: &str = "admissionregistration.k8s.io/v1";
-const OWN: &str = "toolsecurity.dev/v1alpha1";
+const TOOLSECURITY: &str = "toolsecurity.dev/v1alpha1";
 
 /// What a release leaves: all that it makes, and what it is made for.
 pub(super) const KINDS: [Kind; 12] = [
@@ -34,10 +34,10 @@ pub(super) const KINDS: [Kind; 12] = [
     kind("ValidatingAdmissionPolicyBinding", ADMISSION, "validatingadmissionpolicybindings"),
     kind("MutatingAdmissionPolicy", ADMISSION, "mutatingadmissionpolicies"),
     kind("MutatingAdmissionPolicyBinding", ADMISSION, "mutatingadmissionpolicybindings"),
-    kind("ToolSecurityProfile", OWN, "toolsecurityprofiles"),
-    kind("ToolSecurityParams", OWN, "toolsecurityparams"),
-    kind("ToolSecurityException", OWN, "toolsecurityexceptions"),
-    kind("ToolSecurityReport", OWN, "toolsecurityreports"),
+    kind("ToolSecurityProfile", TOOLSECURITY, "toolsecurityprofiles"),
+    kind("ToolSecurityParams", TOOLSECURITY, "toolsecurityparams"),
+    kind("ToolSecurityException", TOOLSECURITY, "toolsecurityexceptions"),
+    kind("ToolSecurityReport", TOOLSECURITY, "toolsecurityreports"),
 ];
 
 impl Kind {
@@ -71,7 +71,7 @@ fn path(object: &Json) -> Result<String> {
 /// Where the API server keeps an object in etcd.
 pub(super) fn key(object: &Json) -> Result<String> {
     let kind = kind_of(object)?;
-    let group = if kind.api_version == OWN { "toolsecurity.dev/" } else { "" };
+    let group = if kind.api_version == TOOLSECURITY { "toolsecurity.dev/" } else { "" };
     let namespace = match meta(object, "namespace") {
         "" => String::new(),
         some => format!("{some}/"),
@@ -89,7 +89,7 @@ pub(super) fn name(object: &Json) -> String {
 /// What counts of an object: not when it was stored, and nothing that kube-controller-manager says of it.
 pub(super) fn essence(object: &Json) -> Json {
     let mut object = object.clone();
-    let own = object["apiVersion"] == OWN;
+    let own = object["apiVersion"] == TOOLSECURITY;
     if let Some(all) = object.as_object_mut() {
         all.retain(|key, _| own || key != "status");
     }

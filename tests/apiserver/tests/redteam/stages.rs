@@ -3,7 +3,7 @@
 use std::{ffi::OsString, io::Write as _};
 
 use palisade_api::names;
-use palisade_cli::Outcome;
+use palisade_cli::CommandOutput;
 use palisade_tests::Cluster;
 use serde_json::{Value as Json, json};
 
@@ -30,7 +30,7 @@ fn at(test: &str, stage: &str) -> Result<Json> {
 
 /// Puts an earlier generation back by the command line, which takes it from the history of the profile. There is none
 /// before a second one was in force.
-async fn roll_back(arena: &Arena, profile: &str) -> Result<Outcome> {
+async fn roll_back(arena: &Arena, profile: &str) -> Result<CommandOutput> {
     let mut kubeconfig = tempfile::NamedTempFile::new()?;
     kubeconfig.write_all(arena.cluster.control_plane.kubeconfig().as_bytes())?;
     let mut all: Vec<OsString> = ["palisade", "rollback", profile, "--kubeconfig"].map(Into::into).into();

@@ -15,7 +15,7 @@ use crate::Result;
 /// An edit is over when nothing was written for so long: what a former policy reads stays in the parameters for a while
 /// (`LINGER` in the controller).
 const QUIET: Duration = Duration::from_secs(45);
-const PAUSE: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// What the controller writes for an edit. Statuses of profiles are not counted.
 const WRITTEN: [&str; 3] = ["toolsecurityparams", "validatingadmissionpolicies", "validatingadmissionpolicybindings"];
 
@@ -143,7 +143,7 @@ async fn quiet_since(cluster: &Cluster, start: Instant) -> Result<([u64; 2], f64
     let mut count = written(cluster).await?;
     let (mut last, mut took) = (Instant::now(), seconds(start));
     while last.elapsed() < QUIET {
-        tokio::time::sleep(PAUSE).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
         let now = written(cluster).await?;
         if now != count {
             (count, last, took) = (now, Instant::now(), seconds(start));

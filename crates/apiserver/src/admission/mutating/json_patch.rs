@@ -23,18 +23,18 @@ pub(super) enum Failure {
     Error(String),
 }
 
-type Outcome<T> = Result<T, Failure>;
+type PatchResult<T> = Result<T, Failure>;
 
 /// The library's texts for a missing value and for an index outside of a list.
 const MISSING: &str = "missing value";
 const INVALID_INDEX: &str = "invalid index referenced";
 
-fn error<T>(text: String) -> Outcome<T> {
+fn error<T>(text: String) -> PatchResult<T> {
     Err(Failure::Error(text))
 }
 
 /// Applies all operations in order, or none.
-pub(super) fn apply(document: &Json, operations: &[Operation]) -> Outcome<Json> {
+pub(super) fn apply(document: &Json, operations: &[Operation]) -> PatchResult<Json> {
     let mut document = document.clone();
     for operation in operations {
         let Operation { op, path, from, value } = operation;
@@ -62,7 +62,7 @@ fn missing_of(op: &str, path: &str) -> Failure {
     Failure::Error(format!("{op} operation does not apply: doc is missing path: \"{path}\": {MISSING}"))
 }
 
-fn replace(document: &mut Json, path: &str, value: Option<&Json>) -> Outcome<()> {
+fn replace(document: &mut Json, path: &str, value: Option<&Json>) -> PatchResult<()> {
     if path.is_empty() {
         return match value {
             Some(value @ (Json::Object(_) | Json::Array(_))) => {
@@ -86,7 +86,7 @@ fn replace(document: &mut Json, path: &str, value: Option<&Json>) -> Outcome<()>
     Ok(())
 }
 
-fn relocate(document: &mut Json, from: &str, path: &str) -> Outcome<()> {
+fn relocate(document: &mut Json, from: &str, path: &str) -> PatchResult<()> {
     let missing = |what: &str, path: &str| {
         Failure::Error(format!("move operation does not apply: doc is missing {what} path: {path}: {MISSING}"))
     };
@@ -99,7 +99,7 @@ fn relocate(document: &mut Json, from: &str, path: &str) -> Outcome<()> {
     add(container, &key, value).map_err(|text| in_move(path, text))
 }
 
-fn copy(document: &mut Json, from: &str, path: &str) -> Outcome<()> {
+fn copy(document: &mut Json, from: &str, path: &str) -> PatchResult<()> {
     let missing = |what: &str, path: &str| {
         Failure::Error(format!("copy operation does not apply: doc is missing {what} path: {path}: {MISSING}"))
     };
@@ -114,14 +114,14 @@ fn copy(document: &mut Json, from: &str, path: &str) -> Outcome<()> {
 }
 
 /// An empty `from` is not written into the patch.
-fn check_from(op: &str, from: &str) -> Outcome<()> {
+fn check_from(op: &str, from: &str) -> PatchResult<()> {
     if from.is_empty() {
         return error(format!("{op} operation failed to decode from: operation, missing from field: {MISSING}"));
     }
     Ok(())
 }
 
-fn test(document: &mut Json, path: &str, value: Option<&Json>) -> Outcome<()> {
+fn test(document: &mut Json, path: &str, value: Option<&Json>) -> PatchResult<()> {
     if path.is_empty() {
         return if value.is_some_and(|value| equal(document, value)) { Ok(()) } else { Err(Failure::Test) };
     }
@@ -255,14 +255,14 @@ mod tests {
         Operation { op: op.to_owned(), path: path.to_owned(), from: from.to_owned(), value }
     }
 
-    fn applied(op: &str, path: &str, from: &str, value: Option<Json>) -> Outcome<Json> {
+    fn applied(op: &str, path: &str, from: &str, value: Option<Json>) -> PatchResult<Json> {
         let document = json!({"a": {"b": 1}, "l": [1, 2, 3], "n": null, "x/y": {"~": 1}});
         apply(&document, &[patch(op, path, from, value)])
     }
 
     #[test]
     fn json_patch_indexes_count_from_both_ends() {
-        let list = |outcome: Outcome<Json>| outcome.map(|document| document["l"].clone());
+        let list = |outcome: PatchResult<Json>| outcome.map(|document| document["l"].clone());
         assert_eq!(list(applied("add", "/l/-", "", Some(json!(4)))), Ok(json!([1, 2, 3, 4])));
         assert_eq!(list(applied("add", "/l/0", "", Some(json!(0)))), Ok(json!([0, 1, 2, 3])));
         assert_eq!(list(applied("add", "/l/-1", "", Some(json!(4)))), Ok(json!([1, 2, 3, 4])));

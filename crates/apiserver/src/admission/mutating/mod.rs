@@ -18,7 +18,7 @@ use serde_json::Value as Json;
 
 use super::{
     Cluster, Denial, Evaluation, PolicyKind, Request,
-    authorizer::{Asked, authority},
+    authorizer::{RecordingAuthorizer, authority},
     cluster::Stored,
     expression::{Evaluator, Expression, Inputs},
     matching::{self, Matched, unknown_namespace},
@@ -29,7 +29,7 @@ use super::{
     validate::conditions_match,
     webhook::Webhooks,
 };
-use crate::objects::Sent;
+use crate::objects::Submission;
 
 pub use misfit::{Misfit, MisfitCause, misfits};
 
@@ -54,8 +54,8 @@ type Key = (String, String, Option<String>);
 pub(crate) struct Mutating<'a> {
     cluster: &'a Cluster,
     request: Request,
-    sent: Sent<'a>,
-    asked: Arc<Asked>,
+    sent: Submission<'a>,
+    authorizer: Arc<RecordingAuthorizer>,
     evaluations: &'a mut Vec<Evaluation>,
     /// Those that were asked since something changed, and are asked again if need be.
     invoked: BTreeSet<Key>,
@@ -65,10 +65,15 @@ pub(crate) struct Mutating<'a> {
 
 impl<'a> Mutating<'a> {
     /// For a request with a decoded object. `sent` has its resource and subresource.
-    pub fn new(cluster: &'a Cluster, request: Request, sent: Sent<'a>, evaluations: &'a mut Vec<Evaluation>) -> Self {
-        let asked = Arc::new(Asked::new(cluster.answers()));
+    pub fn new(
+        cluster: &'a Cluster,
+        request: Request,
+        sent: Submission<'a>,
+        evaluations: &'a mut Vec<Evaluation>,
+    ) -> Self {
+        let authorizer = Arc::new(RecordingAuthorizer::new(cluster.authorizer()));
         let (invoked, again) = (BTreeSet::new(), BTreeSet::new());
-        Self { cluster, request, sent, asked, evaluations, invoked, again }
+        Self { cluster, request, sent, authorizer, evaluations, invoked, again }
     }
 
     /// The object after the policies and then the webhook. `between` applies the built-in plugins before the API server
@@ -255,7 +260,7 @@ impl<'a> Mutating<'a> {
         let namespace = self.namespace(policy).map_err(unknown)?;
         let of_conditions = request.variable(kind, &request.resource);
         let of_mutations = request.variable(kind, &matched.resource);
-        let authority = authority(request, &self.asked);
+        let authority = authority(request, &self.authorizer);
         let mut evaluator = Evaluator {
             kind: PolicyKind::Mutating,
             policy: &policy.name,
@@ -275,7 +280,7 @@ impl<'a> Mutating<'a> {
         };
         let conditions = &policy.match_conditions;
         let holds = conditions_match(conditions, policy.fails_closed(), &inputs, &authority, &mut evaluator);
-        answered(&self.asked)?;
+        answered(&self.authorizer)?;
         if !holds.map_err(Failure::Policy)? || (again && !self.again.contains(key)) {
             return Ok(Asking::default());
         }
@@ -284,7 +289,7 @@ impl<'a> Mutating<'a> {
             let Some(current) = object.clone() else { continue };
             let inputs = Inputs { object: &current, request: &of_mutations, namespace: &namespace, ..inputs };
             let patched = patch::patch(mutation, &inputs, &authority, &mut evaluator, cluster, kind);
-            answered(&self.asked)?;
+            answered(&self.authorizer)?;
             let patched = patched.and_then(|patched| patch::receive(mutation, &patched, &self.sent, kind, cluster));
             match patched {
                 Ok(patched) => *object = Some(patched),
@@ -322,8 +327,8 @@ struct Asking {
     asked: bool,
 }
 
-fn answered(asked: &Asked) -> Result<(), Failure> {
-    match asked.take_unanswered() {
+fn answered(authorizer: &RecordingAuthorizer) -> Result<(), Failure> {
+    match authorizer.take_unanswered() {
         Some(question) => Err(Failure::NoVerdict(format!("it is not known {question}, which the policy asks"))),
         None => Ok(()),
     }

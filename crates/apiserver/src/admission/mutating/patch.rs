@@ -21,7 +21,7 @@ use crate::{
         expression::{Evaluator, Inputs, OUT_OF_BUDGET},
         policy::mutating::{Mutation, PatchKind},
     },
-    objects::{Refused, Sent},
+    objects::{Refused, Submission},
 };
 
 /// Evaluates a mutation, and applies its result to the object.
@@ -122,7 +122,7 @@ fn same_kind(object: &Json, api_version: &str, kind: &Kind, custom: bool) -> Res
 pub(super) fn receive(
     mutation: &Mutation,
     object: &Json,
-    sent: &Sent<'_>,
+    sent: &Submission<'_>,
     kind: &Kind,
     cluster: &Cluster,
 ) -> Result<Json, Failure> {
@@ -137,7 +137,7 @@ pub(super) fn receive(
     if sent.subresource.is_empty() && mutation.kind == PatchKind::JsonPatch {
         same_kind(object, &api_version, kind, custom)?;
     }
-    let sent = Sent { resource, object, ..*sent };
+    let sent = Submission { resource, object, ..*sent };
     let received = cluster.kinds().decode(sent).map_err(|refused| match (refused, mutation.kind) {
         (Refused::Decode(text), PatchKind::JsonPatch) => {
             let (_, text) = text.split_once(" cannot be handled as a ").unwrap_or(("", &text));

@@ -3,10 +3,10 @@
 
 use serde_json::Value as Json;
 
-use super::{Attributes, Remarks, signers::authorized};
+use super::{Attributes, PluginRemarks, signers::authorized};
 use crate::{objects::Refused, validation::quote};
 
-pub(super) fn validate(attributes: &Attributes<'_>, _: Option<&Json>, _: &mut Remarks) -> Result<(), Refused> {
+pub(super) fn validate(attributes: &Attributes<'_>, _: Option<&Json>, _: &mut PluginRemarks) -> Result<(), Refused> {
     if !attributes.updates() || !attributes.is("certificates.k8s.io", "certificatesigningrequests", "approval") {
         return Ok(());
     }

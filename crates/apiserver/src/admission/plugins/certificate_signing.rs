@@ -3,10 +3,14 @@
 
 use serde_json::Value as Json;
 
-use super::{Attributes, Remarks, signers::authorized};
+use super::{Attributes, PluginRemarks, signers::authorized};
 use crate::{objects::Refused, validation::quote};
 
-pub(super) fn validate(attributes: &Attributes<'_>, request: Option<&Json>, _: &mut Remarks) -> Result<(), Refused> {
+pub(super) fn validate(
+    attributes: &Attributes<'_>,
+    request: Option<&Json>,
+    _: &mut PluginRemarks,
+) -> Result<(), Refused> {
     let concerned =
         attributes.updates() && attributes.is("certificates.k8s.io", "certificatesigningrequests", "status");
     let (true, Some(request), Some(old)) = (concerned, request, attributes.old) else { return Ok(()) };

@@ -7,13 +7,17 @@
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::Value as Json;
 
-use super::{Attributes, Remarks};
+use super::{Attributes, PluginRemarks};
 use crate::objects::Refused;
 
 const SIGNER: &str = "kubernetes.io/kube-apiserver-client";
 const GROUP: &str = "system:masters";
 
-pub(super) fn validate(attributes: &Attributes<'_>, request: Option<&Json>, _: &mut Remarks) -> Result<(), Refused> {
+pub(super) fn validate(
+    attributes: &Attributes<'_>,
+    request: Option<&Json>,
+    _: &mut PluginRemarks,
+) -> Result<(), Refused> {
     let concerned = attributes.creates() && attributes.is("certificates.k8s.io", "certificatesigningrequests", "");
     let Some(request) = request.filter(|request| concerned && request["spec"]["signerName"] == SIGNER) else {
         return Ok(());

@@ -6,7 +6,7 @@ use palisade_cel::Quantity;
 use serde_json::{Map, Value as Json, json};
 
 use super::{
-    Attributes, Object, Remarks, items,
+    Attributes, Object, PluginRemarks, items,
     resources::{Amounts, Level, amounts, read},
 };
 use crate::objects::{Gate, Refused};
@@ -92,7 +92,11 @@ fn absent(resources: &mut Map<String, Json>, key: &str, defaults: &Object) -> Ve
     missing
 }
 
-pub(super) fn validate(attributes: &Attributes<'_>, object: Option<&Json>, _: &mut Remarks) -> Result<(), Refused> {
+pub(super) fn validate(
+    attributes: &Attributes<'_>,
+    object: Option<&Json>,
+    _: &mut PluginRemarks,
+) -> Result<(), Refused> {
     let Some(object) = object.filter(|_| concerns(attributes)) else { return Ok(()) };
     let is_pod = attributes.request.resource.resource == "pods";
     let level = if Gate::PodLevelResources.is_on(attributes.cluster.minor()) { Level::Pod } else { Level::Containers };

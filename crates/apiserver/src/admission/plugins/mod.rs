@@ -50,7 +50,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value as Json};
 
 use super::{Cluster, Operation, Request, ResourceId, refusal::forbidden};
-use crate::objects::{Refused, Sent};
+use crate::objects::{Refused, Submission};
 
 pub use selection::UnknownPlugin;
 pub use table::{ALL, Plugin};
@@ -62,11 +62,11 @@ type Object = Map<String, Json>;
 type Mutate = fn(&Attributes<'_>, &mut Json) -> Result<(), Refused>;
 
 /// Rejects a request, or adds remarks. Deletions have no object.
-type Validate = fn(&Attributes<'_>, Option<&Json>, &mut Remarks) -> Result<(), Refused>;
+type Validate = fn(&Attributes<'_>, Option<&Json>, &mut PluginRemarks) -> Result<(), Refused>;
 
 /// The remarks of plugins on a request that they admit.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Remarks {
+pub(crate) struct PluginRemarks {
     /// The warnings for the client.
     pub warnings: Vec<String>,
     /// The annotations of the audit event.
@@ -75,9 +75,9 @@ pub(crate) struct Remarks {
     pub unjudged: Vec<String>,
 }
 
-/// Which plugins: those before the policies, or those after.
+/// When plugins run: before the policies, or after them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Side {
+pub(crate) enum Phase {
     Before,
     After,
 }
@@ -158,7 +158,7 @@ impl<'a> Attributes<'a> {
     /// A plugin denies the request, or its answer is unknown.
     pub fn mutate(&self, object: &Json) -> Result<Json, Refused> {
         let mut object = object.clone();
-        self.run(Side::Before, MUTATING_POLICIES, |plugin| match plugin.mutate {
+        self.run(Phase::Before, MUTATING_POLICIES, |plugin| match plugin.mutate {
             Some(mutate) => mutate(self, &mut object),
             None => Ok(()),
         })?;
@@ -171,19 +171,19 @@ impl<'a> Attributes<'a> {
     /// As of [`Self::mutate`].
     pub fn mutate_last(&self, object: &Json) -> Result<(), Refused> {
         let mut object = object.clone();
-        self.run(Side::After, MUTATING_POLICIES, |plugin| match plugin.mutate {
+        self.run(Phase::After, MUTATING_POLICIES, |plugin| match plugin.mutate {
             Some(mutate) => mutate(self, &mut object),
             None => Ok(()),
         })
     }
 
-    /// Runs the validating plugins on one side of the validating policies. A missing verdict is among the remarks,
+    /// Runs the validating plugins before or after the validating policies. A missing verdict is among the remarks,
     /// because a later plugin may certainly deny the request.
     ///
     /// # Errors
     /// A plugin denies the request.
-    pub fn validate(&self, side: Side, object: Option<&Json>, remarks: &mut Remarks) -> Result<(), Refused> {
-        self.run(side, VALIDATING_POLICIES, |plugin| match plugin.validate.map(|check| check(self, object, remarks)) {
+    pub fn validate(&self, phase: Phase, object: Option<&Json>, remarks: &mut PluginRemarks) -> Result<(), Refused> {
+        self.run(phase, VALIDATING_POLICIES, |plugin| match plugin.validate.map(|check| check(self, object, remarks)) {
             Some(Err(Refused::NoVerdict(why))) => {
                 remarks.unjudged.push(why);
                 Ok(())
@@ -196,15 +196,15 @@ impl<'a> Attributes<'a> {
     /// Does something with each plugin that runs, before or after one of them.
     fn run(
         &self,
-        side: Side,
+        phase: Phase,
         policies: &str,
         mut act: impl FnMut(&'static Plugin) -> Result<(), Refused>,
     ) -> Result<(), Refused> {
-        let mut passed = Side::Before;
+        let mut passed = Phase::Before;
         for plugin in ALL {
             if plugin.name == policies {
-                passed = Side::After;
-            } else if passed == side && self.cluster.plugins().runs(plugin, self.cluster.minor()) {
+                passed = Phase::After;
+            } else if passed == phase && self.cluster.plugins().runs(plugin, self.cluster.minor()) {
                 act(plugin)?;
             }
         }
@@ -220,7 +220,7 @@ fn items(list: &Json) -> impl Iterator<Item = &Json> {
 impl Cluster {
     /// A new object after the mutating plugins, as far as their results are known. Nothing denies an object that
     /// already exists.
-    pub fn plugged(&self, sent: Sent<'_>) -> Json {
+    pub fn plugged(&self, sent: Submission<'_>) -> Json {
         let ids = ResourceId::new(&sent.resource.group, &sent.resource.version, &sent.resource.plural);
         let request = Request::creation(ids, &sent.resource.kind, sent.namespace, sent.object);
         let attributes = Attributes { cluster: self, request: &request, old: None };

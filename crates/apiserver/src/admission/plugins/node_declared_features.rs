@@ -4,10 +4,10 @@
 
 use serde_json::Value as Json;
 
-use super::{Attributes, Remarks};
+use super::{Attributes, PluginRemarks};
 use crate::objects::{Gate, Refused};
 
-pub(super) fn validate(attributes: &Attributes<'_>, pod: Option<&Json>, _: &mut Remarks) -> Result<(), Refused> {
+pub(super) fn validate(attributes: &Attributes<'_>, pod: Option<&Json>, _: &mut PluginRemarks) -> Result<(), Refused> {
     let on = Gate::NodeDeclaredFeatures.is_on(attributes.cluster.minor());
     let concerned = on && attributes.updates() && attributes.is("", "pods", "resize");
     let (true, Some(pod), Some(old)) = (concerned, pod, attributes.old) else { return Ok(()) };

@@ -6,12 +6,12 @@ use palisade_cel::Quantity;
 use serde_json::Value as Json;
 
 use super::{
-    Attributes, Found, Remarks,
+    Attributes, Found, PluginRemarks,
     resources::{Level, amounts},
 };
 use crate::{objects::Refused, validation::quote};
 
-pub(super) fn validate(attributes: &Attributes<'_>, pod: Option<&Json>, _: &mut Remarks) -> Result<(), Refused> {
+pub(super) fn validate(attributes: &Attributes<'_>, pod: Option<&Json>, _: &mut PluginRemarks) -> Result<(), Refused> {
     let concerned = attributes.updates() && attributes.is("", "pods", "resize");
     let (true, Some(pod), Some(old)) = (concerned, pod, attributes.old) else { return Ok(()) };
     let name = pod["spec"]["nodeName"].as_str().unwrap_or_default();

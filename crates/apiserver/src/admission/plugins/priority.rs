@@ -83,7 +83,7 @@ fn of_class(class: &Json) -> (i64, &str) {
 pub(super) fn validate(
     attributes: &Attributes<'_>,
     class: Option<&Json>,
-    _: &mut super::Remarks,
+    _: &mut super::PluginRemarks,
 ) -> Result<(), Refused> {
     let concerned = attributes.is("scheduling.k8s.io", "priorityclasses", "");
     let Some(class) = class.filter(|class| concerned && class["globalDefault"] == true) else { return Ok(()) };

@@ -3,7 +3,7 @@
 use palisade_cel::quote;
 use serde_json::{Map, Value as Json, json};
 
-use super::{Attributes, Found, Remarks};
+use super::{Attributes, Found, PluginRemarks};
 use crate::objects::Refused;
 
 const MISMATCH: &str = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead";
@@ -105,7 +105,7 @@ fn covers(wide: &Json, narrow: &Json) -> bool {
     }
 }
 
-pub(super) fn validate(attributes: &Attributes<'_>, pod: Option<&Json>, _: &mut Remarks) -> Result<(), Refused> {
+pub(super) fn validate(attributes: &Attributes<'_>, pod: Option<&Json>, _: &mut PluginRemarks) -> Result<(), Refused> {
     let Some(pod) = pod.filter(|_| attributes.creates() && attributes.is("", "pods", "")) else { return Ok(()) };
     let class = class(attributes, pod)?;
     let given = pod["spec"].get("overhead").filter(|given| !given.is_null());

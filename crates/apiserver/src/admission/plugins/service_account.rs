@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use super::{Attributes, Found, Remarks, items};
+use super::{Attributes, Found, PluginRemarks, items};
 use crate::{
     objects::{INVENTED_SUFFIX, Refused},
     validation::quote,
@@ -48,7 +48,7 @@ pub(super) fn mutate(attributes: &Attributes<'_>, pod: &mut Json) -> Result<(), 
     check(attributes, pod)
 }
 
-pub(super) fn validate(attributes: &Attributes<'_>, pod: Option<&Json>, _: &mut Remarks) -> Result<(), Refused> {
+pub(super) fn validate(attributes: &Attributes<'_>, pod: Option<&Json>, _: &mut PluginRemarks) -> Result<(), Refused> {
     let Some(pod) = pod else { return Ok(()) };
     if attributes.updates() && attributes.is("", "pods", "ephemeralcontainers") {
         return check_ephemeral(attributes, pod);

@@ -16,7 +16,7 @@ pub(super) fn authorized(
     let by = &attributes.request.user;
     let user = User { name: by.name.clone(), groups: by.groups.clone(), extra: by.extra.clone() };
     let domain = format!("{}/*", signer.split('/').next().unwrap_or_default());
-    let answers = attributes.cluster.answers();
+    let authorizer = attributes.cluster.authorizer();
     let mut known = true;
     for name in [signer.to_owned(), domain] {
         let question = Question {
@@ -26,7 +26,7 @@ pub(super) fn authorized(
             name,
             ..Question::default()
         };
-        match answers.answer(&user, &question) {
+        match authorizer.answer(&user, &question) {
             Some(decision) if decision.allowed => return Ok(()),
             Some(_) => {}
             None => known = false,

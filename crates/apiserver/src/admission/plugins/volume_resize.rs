@@ -4,13 +4,17 @@
 use palisade_cel::Quantity;
 use serde_json::Value as Json;
 
-use super::{Attributes, Found, Remarks};
+use super::{Attributes, Found, PluginRemarks};
 use crate::objects::Refused;
 
 /// The former way of naming a class.
 const BETA: &str = "volume.beta.kubernetes.io/storage-class";
 
-pub(super) fn validate(attributes: &Attributes<'_>, claim: Option<&Json>, _: &mut Remarks) -> Result<(), Refused> {
+pub(super) fn validate(
+    attributes: &Attributes<'_>,
+    claim: Option<&Json>,
+    _: &mut PluginRemarks,
+) -> Result<(), Refused> {
     let concerned = attributes.updates() && attributes.is("", "persistentvolumeclaims", "");
     let (true, Some(claim), Some(old)) = (concerned, claim, attributes.old) else { return Ok(()) };
     let size = |claim: &Json| {

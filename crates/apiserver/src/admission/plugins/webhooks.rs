@@ -12,7 +12,7 @@ use k8s_openapi::{
 use serde::Deserialize;
 use serde_json::Value as Json;
 
-use super::{Attributes, Remarks, items};
+use super::{Attributes, PluginRemarks, items};
 use crate::{
     admission::{Request, matching, refusal::MatchError},
     objects::Refused,
@@ -58,7 +58,11 @@ pub(super) fn mutate(attributes: &Attributes<'_>, object: &mut Json) -> Result<(
     )
 }
 
-pub(super) fn validate(attributes: &Attributes<'_>, object: Option<&Json>, _: &mut Remarks) -> Result<(), Refused> {
+pub(super) fn validate(
+    attributes: &Attributes<'_>,
+    object: Option<&Json>,
+    _: &mut PluginRemarks,
+) -> Result<(), Refused> {
     asked(attributes, object, "ValidatingAdmissionWebhook", "ValidatingWebhookConfiguration")
 }
 

@@ -30,7 +30,7 @@ pub(super) struct Verdict {
 impl Rules {
     /// Their verdict on an object, and on the one that it replaces.
     pub(super) fn judge(&self, object: &Json, old: Option<&Json>) -> Verdict {
-        let mut judge = Judge { minor: self.minor, budget: BUDGET, verdict: Verdict::default() };
+        let mut judge = RuleEvaluator { minor: self.minor, budget: BUDGET, verdict: Verdict::default() };
         if let Some(root) = &self.root {
             let current = old.map(|old| Correlation { schema: &self.schema, new: object, old });
             // Nothing more is said once the budget is spent.
@@ -69,23 +69,23 @@ impl Ratchet<'_> {
     }
 }
 
-struct Judge {
+struct RuleEvaluator {
     minor: Minor,
     budget: u64,
     verdict: Verdict,
 }
 
 /// The budget is spent.
-struct Spent;
+struct BudgetExceeded;
 
-impl Judge {
+impl RuleEvaluator {
     fn value(
         &mut self,
         node: &Node,
         (schema, value, old): (&Json, &Json, Option<&Json>),
         path: &str,
         ratchet: Ratchet<'_>,
-    ) -> Result<(), Spent> {
+    ) -> Result<(), BudgetExceeded> {
         if value.is_null() {
             return Ok(());
         }
@@ -126,7 +126,7 @@ impl Judge {
         (schema, value, old): (&Json, &Json, Option<&Json>),
         path: &str,
         ratchet: Ratchet<'_>,
-    ) -> Result<(), Spent> {
+    ) -> Result<(), BudgetExceeded> {
         if node.rules.is_empty() {
             return Ok(());
         }
@@ -186,7 +186,7 @@ impl Judge {
                 Some(Ok(detail)) => Some(detail),
                 Some(Err(Some(detail))) => {
                     self.add(FieldError::invalid(&field, of, &detail), forgiven);
-                    return Err(Spent);
+                    return Err(BudgetExceeded);
                 }
                 Some(Err(None)) | None => None,
             };
@@ -199,9 +199,9 @@ impl Judge {
         Ok(())
     }
 
-    fn stop(&mut self, error: FieldError) -> Result<(), Spent> {
+    fn stop(&mut self, error: FieldError) -> Result<(), BudgetExceeded> {
         self.verdict.errors.push(error);
-        Err(Spent)
+        Err(BudgetExceeded)
     }
 
     fn add(&mut self, error: FieldError, forgiven: bool) {
@@ -213,7 +213,7 @@ impl Judge {
     }
 
     /// A rule that has no value.
-    fn failed(&mut self, error: &Error, rule: &Json, at: &str, of: &str) -> Result<(), Spent> {
+    fn failed(&mut self, error: &Error, rule: &Json, at: &str, of: &str) -> Result<(), BudgetExceeded> {
         let shown = Some(text(rule, "message").trim()).filter(|_| !text(rule, "message").is_empty());
         let shown = shown.unwrap_or_else(|| text(rule, "rule").trim());
         let error = error.to_string();

@@ -23,7 +23,7 @@ pub use inspect::InspectedRule;
 use rules::Rules;
 
 use super::{
-    Refused, Resource, Sent, Subresource, Unserved, cannot_be_handled, conclude,
+    Refused, Resource, Submission, Subresource, Unserved, cannot_be_handled, conclude,
     decode::Decoder,
     encode,
     resource::{Source, api_version},
@@ -157,7 +157,7 @@ impl Custom {
     }
 
     /// The warnings of the rules, which are errors in parts that an update did not change, and of the strategy.
-    pub(super) fn warnings(&self, minor: Minor, sent: Sent<'_>, object: &Value) -> Vec<String> {
+    pub(super) fn warnings(&self, minor: Minor, sent: Submission<'_>, object: &Value) -> Vec<String> {
         let old = sent.old.map(Deref::deref);
         let rules = self.rules(&sent.resource.version, minor).filter(|_| old.is_some());
         let mut warnings = rules.map(|rules| rules.judge(object, old).warnings).unwrap_or_default();
@@ -168,7 +168,7 @@ impl Custom {
     }
 
     /// Checks an object against the schema and its rules.
-    pub(super) fn validate(&self, minor: Minor, sent: Sent<'_>, object: &Value) -> Result<(), Refused> {
+    pub(super) fn validate(&self, minor: Minor, sent: Submission<'_>, object: &Value) -> Result<(), Refused> {
         self.validate_against(minor, sent, sent.old.map(Deref::deref), object)
     }
 
@@ -176,7 +176,7 @@ impl Custom {
     pub(super) fn validate_against(
         &self,
         minor: Minor,
-        sent: Sent<'_>,
+        sent: Submission<'_>,
         old: Option<&Value>,
         object: &Value,
     ) -> Result<(), Refused> {
@@ -244,7 +244,7 @@ impl Custom {
 }
 
 /// Whether an object has the type of its resource.
-fn type_meta(checking: &mut Checking<'_>, sent: Sent<'_>, object: &Value) {
+fn type_meta(checking: &mut Checking<'_>, sent: Submission<'_>, object: &Value) {
     let r = sent.resource;
     for (field, given, wanted) in [
         ("kind", &object["kind"], r.kind.clone()),

@@ -7,7 +7,7 @@ use super::{formats, node::Node};
 use crate::validation::Checking;
 
 /// The most bytes of one.
-const MOST: usize = 1 << 20;
+const MAX_BYTES: usize = 1 << 20;
 
 /// How many bytes a base64 text is of.
 fn size(text: &str) -> usize {
@@ -28,8 +28,8 @@ pub(super) fn config_map(checking: &mut Checking<'_>, object: &Value) {
         checking.each(&value.path, key, &formats::config_key(key));
         total += size(value.string());
     }
-    if total > MOST {
-        checking.too_long("", MOST);
+    if total > MAX_BYTES {
+        checking.too_long("", MAX_BYTES);
     }
 }
 
@@ -40,8 +40,8 @@ pub(super) fn secret(checking: &mut Checking<'_>, object: &Value) {
         checking.each(&value.path, key, &formats::config_key(key));
         total += size(value.string());
     }
-    if total > MOST {
-        checking.too_long("data", MOST);
+    if total > MAX_BYTES {
+        checking.too_long("data", MAX_BYTES);
     }
     let data = object.map("data");
     let has = |key: &str| data.is_some_and(|data| data.contains_key(key));

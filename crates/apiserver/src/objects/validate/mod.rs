@@ -23,7 +23,7 @@ use std::ops::Deref;
 use palisade_cel::Minor;
 use serde_json::Value;
 
-use super::{Kinds, Refused, Resource, Sent, conclude};
+use super::{Kinds, Refused, Resource, Submission, conclude};
 use crate::validation::{Checking, FieldError, NOT_SHOWN, meta, names};
 
 /// The parts of the API server's validation that are missing here, in addition to the kinds that [`validated`] omits.
@@ -55,7 +55,7 @@ pub fn validated() -> Vec<String> {
 }
 
 /// Rejects an object with errors.
-pub(super) fn check(kinds: &Kinds, sent: Sent<'_>, object: &Value) -> Result<(), Refused> {
+pub(super) fn check(kinds: &Kinds, sent: Submission<'_>, object: &Value) -> Result<(), Refused> {
     let r = sent.resource;
     let old = sent.old.map(Deref::deref);
     let mut checking = Checking { minor: kinds.minor, old, errors: Vec::new(), unknown: None };

@@ -14,7 +14,7 @@ use std::ops::Deref;
 use palisade_cel::Minor;
 use serde_json::Value;
 
-use super::{Kinds, Sent};
+use super::{Kinds, Submission};
 use crate::validation::{list, names, part, quote, text};
 
 /// In Go maps have no order; here keys are sorted.
@@ -26,7 +26,7 @@ const STORAGE_CLASS_DEPRECATED: &str = r#"deprecated since v1.8; use "storageCla
 impl Kinds {
     /// The client's warnings, given the object that it sent (after mutating admission) and the result of
     /// [`Self::prepare`], if [`Self::validate`] finds no error. The texts are the server's.
-    pub fn warnings(&self, sent: Sent<'_>, prepared: &Value) -> Vec<String> {
+    pub fn warnings(&self, sent: Submission<'_>, prepared: &Value) -> Vec<String> {
         let mut out = Warnings::new();
         if let Some(custom) = self.custom(sent.resource) {
             out.extend(custom.warnings(self.minor, sent, prepared));
@@ -51,7 +51,7 @@ impl Kinds {
     }
 }
 
-fn warn(minor: Minor, sent: Sent<'_>, object: &Value, out: &mut Warnings) {
+fn warn(minor: Minor, sent: Submission<'_>, object: &Value, out: &mut Warnings) {
     let (spec, old) = (&object["spec"], sent.old.map(Deref::deref));
     let generation = |of: &Value| of["metadata"]["generation"].clone();
     let changed = old.is_none_or(|old| generation(old) != generation(object));
@@ -132,7 +132,7 @@ fn annotation<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
 }
 
 /// `WarningsForJobSpec` (`pkg/api/job/warnings.go`).
-fn jobs(minor: Minor, sent: Sent<'_>, object: &Value, changed: bool, out: &mut Warnings) {
+fn jobs(minor: Minor, sent: Submission<'_>, object: &Value, changed: bool, out: &mut Warnings) {
     let scheduled = sent.resource.kind == "CronJob";
     let (path, spec) = if scheduled {
         ("spec.jobTemplate.spec", &object["spec"]["jobTemplate"]["spec"])
@@ -204,7 +204,7 @@ fn service(minor: Minor, service: &Value, out: &mut Warnings) {
 }
 
 /// Nodes, endpoints, ingresses and network policies.
-fn network(sent: Sent<'_>, object: &Value, out: &mut Warnings) {
+fn network(sent: Submission<'_>, object: &Value, out: &mut Warnings) {
     let spec = &object["spec"];
     let manager = |key: &str| object["metadata"]["labels"].get(key).and_then(Value::as_str).unwrap_or_default();
     match sent.resource.kind.as_str() {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use palisade_cel::ast::{Expr, Literal, Node};
 
-use super::{Cases, Known, MOST_LOOPS, NEVER, PARAMETERS, Scope, Then, root};
+use super::{Cases, Continuation, Known, MAX_LOOPS, NEVER, PARAMETERS, Scope, root};
 use crate::{
     fast::{
         atoms::{is_empty, size},
@@ -15,10 +15,10 @@ use crate::{
     tree::{call, ident, literal, looping, node, variable},
 };
 
-/// The longest list that the fast path loops over, and the longest within two other loops. The full expressions
+/// Maximum length of a list that the fast path loops over, and within two other loops. The full expressions
 /// evaluate longer lists, which the pods of most tenants do not have.
-const LONGEST: u64 = 32;
-const LONGEST_INNERMOST: u64 = 16;
+const MAX_LIST: u64 = 32;
+const MAX_INNERMOST_LIST: u64 = 16;
 
 /// The most fields that an object in a pod has set: a volume has its name and one source.
 const FIELDS: u64 = 4;
@@ -48,11 +48,11 @@ impl Cases<'_> {
     }
 
     /// A test that all elements of a list meet (`every`), or that one meets.
-    pub fn each(&self, list: &Node, scope: &Scope, every: bool, then: Then<'_>) -> Test {
+    pub fn each(&self, list: &Node, scope: &Scope, every: bool, then: Continuation<'_>) -> Test {
         self.step(|| self.each_within(list, scope, every, then))
     }
 
-    fn each_within(&self, list: &Node, scope: &Scope, every: bool, then: Then<'_>) -> Test {
+    fn each_within(&self, list: &Node, scope: &Scope, every: bool, then: Continuation<'_>) -> Test {
         let all = |tests| Test::of(tests, every);
         let nothing = Test::Const(every);
         if let Some(name) = variable(list).filter(|_| scope.get("variables").is_none()) {
@@ -125,7 +125,7 @@ impl Cases<'_> {
         element: Known,
         scope: &Scope,
         every: bool,
-        then: Then<'_>,
+        then: Continuation<'_>,
     ) -> Test {
         let Some((value, conditions)) = rest.split_last() else { return NEVER };
         let mut values = [Known::Unknown, element].into_iter().skip(2 - names.len());
@@ -199,11 +199,11 @@ impl Cases<'_> {
         }
     }
 
-    pub(super) fn elements(&self, list: Known, every: bool, then: Then<'_>) -> Test {
+    pub(super) fn elements(&self, list: Known, every: bool, then: Continuation<'_>) -> Test {
         match list {
             Known::List(list, scope) => self.each(&list, &scope, every, then),
             Known::Map(entries, _) if entries.is_empty() => Test::Const(every),
-            Known::Cel(_) if self.items.borrow().len() == MOST_LOOPS => self.give_up(),
+            Known::Cel(_) if self.items.borrow().len() == MAX_LOOPS => self.give_up(),
             Known::Cel(list) => {
                 let item = self.item(&list);
                 self.items.borrow_mut().push((Arc::clone(&item), list.clone()));
@@ -236,9 +236,9 @@ impl Cases<'_> {
         let items = self.items.borrow();
         let around = items.iter().filter(|(item, _)| !is_lists(item)).count();
         match around {
-            0 => LONGEST,
+            0 => MAX_LIST,
             1 => self.within,
-            _ => LONGEST_INNERMOST,
+            _ => MAX_INNERMOST_LIST,
         }
     }
 

@@ -64,16 +64,16 @@ impl Scope {
 }
 
 /// What a caller makes of a value.
-type Then<'k> = &'k mut dyn FnMut(Known) -> Test;
+type Continuation<'k> = &'k mut dyn FnMut(Known) -> Test;
 
 const NEVER: Test = Test::Const(false);
 
-/// How many values and conditions one test may look at.
-const MOST_STEPS: usize = 400_000;
-/// How deep expressions and their cases may nest.
-const MOST_LEVELS: usize = 2_000;
-/// How many loops may nest. The time of the simplification grows with each of them.
-const MOST_LOOPS: usize = 8;
+/// Maximum number of values and conditions that one test evaluates.
+const MAX_STEPS: usize = 400_000;
+/// Maximum nesting of expressions and their cases.
+const MAX_LEVELS: usize = 2_000;
+/// Maximum nesting of loops. The time of the simplification grows with each of them.
+const MAX_LOOPS: usize = 8;
 
 /// The variable with the parameters.
 const PARAMETERS: &str = "params";
@@ -130,7 +130,7 @@ impl<'a> Cases<'a> {
             assumed: RefCell::default(),
             within,
             items: RefCell::default(),
-            left: Cell::new(MOST_STEPS),
+            left: Cell::new(MAX_STEPS),
             level: Cell::new(0),
             gave_up: Cell::new(false),
             may_fail: false,
@@ -145,7 +145,7 @@ impl<'a> Cases<'a> {
     /// One step of the recursion, within the bounds of how many and how deep.
     fn step(&self, step: impl FnOnce() -> Test) -> Test {
         let (Some(left), level) = (self.left.get().checked_sub(1), self.level.get()) else { return self.give_up() };
-        if level == MOST_LEVELS {
+        if level == MAX_LEVELS {
             return self.give_up();
         }
         self.left.set(left);

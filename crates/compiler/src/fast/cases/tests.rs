@@ -14,7 +14,7 @@ use super::{
     super::{simplify::simplified, sufficient},
     *,
 };
-use crate::writing::SYNTAX;
+use crate::style::SYNTAX;
 
 /// Short names for what is long in CEL, in expressions and tests.
 const SHORT: [(&str, &str); 3] =

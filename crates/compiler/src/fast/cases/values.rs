@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use palisade_cel::ast::{Entry, Expr, Literal, Node};
 
-use super::{Cases, Known, NEVER, PARAMETERS, Scope, Then, is_logical, root};
+use super::{Cases, Continuation, Known, NEVER, PARAMETERS, Scope, is_logical, root};
 use crate::{
     fast::{
         atoms::{presence, size},
@@ -16,11 +16,11 @@ use crate::{
 
 impl Cases<'_> {
     /// What `then` makes of each value that CEL may have.
-    pub(super) fn value(&self, of: &Node, scope: &Scope, then: Then<'_>) -> Test {
+    pub(super) fn value(&self, of: &Node, scope: &Scope, then: Continuation<'_>) -> Test {
         self.step(|| self.value_within(of, scope, then))
     }
 
-    fn value_within(&self, of: &Node, scope: &Scope, then: Then<'_>) -> Test {
+    fn value_within(&self, of: &Node, scope: &Scope, then: Continuation<'_>) -> Test {
         if self.is_list(of, scope) {
             return then(Known::List(of.clone(), scope.clone()));
         }
@@ -62,7 +62,7 @@ impl Cases<'_> {
         target: Option<&Node>,
         args: &[Node],
         scope: &Scope,
-        then: Then<'_>,
+        then: Continuation<'_>,
     ) -> Test {
         match (function, target, args) {
             ("_?._", None, [operand, Node { expr: Expr::Literal(Literal::String(field)), .. }]) => {
@@ -134,7 +134,7 @@ impl Cases<'_> {
     }
 
     /// What `then` makes of the size of a list, map or text.
-    fn sized(&self, of: &Node, scope: &Scope, then: Then<'_>) -> Test {
+    fn sized(&self, of: &Node, scope: &Scope, then: Continuation<'_>) -> Test {
         let constant = |length: usize| i64::try_from(length).ok().map(|length| Known::Cel(literal::int(length)));
         match &of.expr {
             Expr::List { elements, .. } if self.may_fail && !elements.is_empty() => self.give_up(),

@@ -211,7 +211,7 @@ fn what_an_atom_says_reaches_tests_before_it() {
 /// `x in [?y]` is not `x == y`.
 #[test]
 fn an_optional_element_is_no_constant() {
-    let root = palisade_cel::parse::parse_unexpanded("t in [?a.?x]", crate::writing::SYNTAX).unwrap().root;
+    let root = palisade_cel::parse::parse_unexpanded("t in [?a.?x]", crate::style::SYNTAX).unwrap().root;
     assert_eq!(text(&simplified(Test::Is(root, true)).node()), "t in [?a.?x]");
 }
 

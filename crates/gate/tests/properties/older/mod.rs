@@ -37,7 +37,7 @@ use serde_json::Value as Json;
 
 use binary::{Older, Rendered};
 use cases::{Case, Random};
-use versions::{Ask, Said, Version};
+use versions::{Ask, PolicyAnswer, Version};
 
 /// Words of messages that were changed on purpose: how they were, and how they are.
 const INTENDED: &[(&str, &str)] = &[
@@ -224,7 +224,7 @@ impl Figures {
         }
     }
 
-    fn judged(&mut self, case: &Case, subject: &cases::Subject, ask: &Ask, before: &Said, after: Said) {
+    fn judged(&mut self, case: &Case, subject: &cases::Subject, ask: &Ask, before: &PolicyAnswer, after: PolicyAnswer) {
         self.early[0] += u64::from(before.left_out);
         self.early[1] += u64::from(after.left_out);
         let [is, was] = [&after, before].map(|said| format!("{:?}", said.decision));

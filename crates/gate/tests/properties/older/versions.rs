@@ -104,7 +104,7 @@ impl Version {
     }
 
     /// The verdict on a request; `None` if no policy is for it.
-    pub(super) fn judge(&self, case: &Case, namespace: usize, ask: &Ask) -> Option<Said> {
+    pub(super) fn judge(&self, case: &Case, namespace: usize, ask: &Ask) -> Option<PolicyAnswer> {
         let (_, policy) = self.policies.iter().find(|(shape, _)| *shape == ask.shape)?;
         let namespace = case.namespace(namespace);
         let without = self.updated_without && ask.operation == Operation::Update && ask.subresource.is_empty();
@@ -121,8 +121,8 @@ impl Version {
             namespace_object: None,
         };
         Some(match policy.judge(&request) {
-            Ok(judgement) => Said { decision: Ok(judgement.decision), left_out: !judgement.matched },
-            Err(mistake) => Said { decision: Err(mistake.to_string()), left_out: false },
+            Ok(judgement) => PolicyAnswer { decision: Ok(judgement.decision), left_out: !judgement.matched },
+            Err(mistake) => PolicyAnswer { decision: Err(mistake.to_string()), left_out: false },
         })
     }
 
@@ -138,7 +138,7 @@ impl Version {
 }
 
 /// A policy's answer: its decision, or the mistake that it shows.
-pub(super) struct Said {
+pub(super) struct PolicyAnswer {
     pub decision: Result<Decision, String>,
     /// Whether match conditions leave the request out.
     pub left_out: bool,

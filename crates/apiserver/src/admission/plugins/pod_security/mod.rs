@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value as Json, json};
 
 use self::labels::{PREFIX, Standard, Wanted};
-use super::{Attributes, Remarks, items};
+use super::{Attributes, PluginRemarks, items};
 use crate::{
     admission::{
         Operation,
@@ -23,12 +23,16 @@ use crate::{
 };
 
 /// Pods of a namespace whose labels change are looked at, but no more than these.
-const MOST_PODS: usize = 3000;
+const MAX_PODS: usize = 3000;
 
 /// Subresources that cannot change a pod's spec (`ignoredPodSubresources`).
 const IGNORED: [&str; 8] = ["exec", "attach", "binding", "eviction", "log", "portforward", "proxy", "status"];
 
-pub(super) fn validate(attributes: &Attributes<'_>, object: Option<&Json>, said: &mut Remarks) -> Result<(), Refused> {
+pub(super) fn validate(
+    attributes: &Attributes<'_>,
+    object: Option<&Json>,
+    said: &mut PluginRemarks,
+) -> Result<(), Refused> {
     let request = attributes.request;
     if !matches!(request.operation, Operation::Create | Operation::Update) {
         return Ok(());
@@ -76,7 +80,7 @@ fn template<'a>((group, resource): (&str, &str), object: &'a Json) -> Option<&'a
 }
 
 /// Evaluates a pod, or, of a template, only warns.
-fn pod(attributes: &Attributes<'_>, pod: &Json, enforce: bool, said: &mut Remarks) -> Result<(), Refused> {
+fn pod(attributes: &Attributes<'_>, pod: &Json, enforce: bool, said: &mut PluginRemarks) -> Result<(), Refused> {
     let namespace = attributes.cluster.namespace(attributes.namespace());
     let (wanted, mistakes) = namespace.map(Wanted::of).unwrap_or_default();
     let silent = wanted.warn.level == Level::Privileged && wanted.audit.level == Level::Privileged;
@@ -130,7 +134,7 @@ fn judge(attributes: &Attributes<'_>, standard: Standard, pod: &Json) -> Result<
 }
 
 /// The labels of a namespace must be valid, and who enforces more than before is warned of the pods that are there.
-fn namespace(attributes: &Attributes<'_>, object: &Json, said: &mut Remarks) -> Result<(), Refused> {
+fn namespace(attributes: &Attributes<'_>, object: &Json, said: &mut PluginRemarks) -> Result<(), Refused> {
     let (wanted, mistakes) = Wanted::of(object);
     let invalid = |causes| {
         let what = format!("Namespace {}", quote(&attributes.request.name));
@@ -163,7 +167,7 @@ fn violating(attributes: &Attributes<'_>, standard: Standard) -> Result<Vec<Stri
         owner.map(|owner| owner["uid"].to_string())
     };
     pods.sort_by_cached_key(|pod| controller(pod).is_some_and(|uid| !seen.insert(uid)));
-    pods.truncate(MOST_PODS);
+    pods.truncate(MAX_PODS);
     // By what is wrong, the first pod by name, and how many there are.
     let mut found: BTreeMap<String, (&str, usize)> = BTreeMap::new();
     for pod in &pods {

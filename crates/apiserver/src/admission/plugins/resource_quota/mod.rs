@@ -13,13 +13,17 @@ use palisade_cel::Quantity;
 use serde_json::Value as Json;
 
 use super::{
-    Attributes, Remarks,
+    Attributes, PluginRemarks,
     resources::{Amounts, add, read},
 };
 use crate::objects::{Gate, Refused};
 use usage::Counted;
 
-pub(super) fn validate(attributes: &Attributes<'_>, object: Option<&Json>, said: &mut Remarks) -> Result<(), Refused> {
+pub(super) fn validate(
+    attributes: &Attributes<'_>,
+    object: Option<&Json>,
+    said: &mut PluginRemarks,
+) -> Result<(), Refused> {
     let Some(object) = object.filter(|_| !attributes.namespace().is_empty()) else { return Ok(()) };
     said.unjudged.extend(devices(attributes));
     let Some(counted) = Counted::of(attributes, object) else { return Ok(()) };
@@ -93,7 +97,7 @@ impl<'a> Quota<'a> {
         Self { object, name, hard: read(hard), used: read(&status["used"]), is_observed }
     }
 
-    fn check(&self, attributes: &Attributes<'_>, delta: &Amounts, said: &mut Remarks) -> Result<(), Refused> {
+    fn check(&self, attributes: &Attributes<'_>, delta: &Amounts, said: &mut PluginRemarks) -> Result<(), Refused> {
         let requested: Amounts = delta
             .iter()
             .filter(|(name, amount)| amount.sign() != 0 && self.hard.contains_key(*name))
@@ -224,5 +228,5 @@ fn crosses_namespaces(spec: &Json) -> bool {
     })
 }
 
-/// A resource that some containers do not say.
-pub(super) type Lacking<'a> = BTreeMap<String, BTreeSet<&'a str>>;
+/// Resources that some containers do not specify, with these containers.
+pub(super) type MissingResources<'a> = BTreeMap<String, BTreeSet<&'a str>>;

@@ -11,7 +11,7 @@ use super::{
         Attributes, items,
         resources::{Amounts, Level, amounts, is_pod_level, read},
     },
-    Lacking, is_terminating,
+    MissingResources, is_terminating,
 };
 use crate::{admission::Operation, objects::Gate};
 
@@ -117,7 +117,7 @@ impl Counted {
         if Gate::PodLevelResources.is_on(*minor) && (of_pod("requests") || of_pod("limits")) {
             return None;
         }
-        let mut lacking = Lacking::new();
+        let mut lacking = MissingResources::new();
         for container in items(&spec["containers"]).chain(items(&spec["initContainers"])) {
             let resources = &container["resources"];
             let said = compute(&read(&resources["requests"]), &read(&resources["limits"]));

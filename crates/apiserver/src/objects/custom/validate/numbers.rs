@@ -45,9 +45,9 @@ fn fits(number: f64) -> bool {
 /// `swag.IsFloat64AJSONInteger`: whole, or so near to it that the difference is taken for an error of arithmetic.
 #[expect(clippy::float_cmp, reason = "as in Go")]
 pub(super) fn is_integer(minor: Minor, number: f64) -> bool {
-    const MOST: f64 = 9_007_199_254_740_991.0;
+    const MAX_SAFE_INTEGER: f64 = 9_007_199_254_740_991.0;
     const EPSILON: f64 = 1e-9;
-    if number.is_nan() || number.abs() > MOST {
+    if number.is_nan() || number.abs() > MAX_SAFE_INTEGER {
         return false;
     }
     if minor >= Minor::V1_37 {

@@ -11,16 +11,16 @@ use super::{
 };
 use crate::validation::Checking;
 
-const MOST: i64 = i32::MAX as i64;
+const MAX_ID: i64 = i32::MAX as i64;
 
 pub(super) fn of_pod(checking: &mut Checking<'_>, pod: &Pod<'_>) {
     let Some(context) = pod.spec.part("securityContext") else { return };
     for key in ["fsGroup", "runAsUser", "runAsGroup"] {
-        checking.within(&context, key, 0, MOST);
+        checking.within(&context, key, 0, MAX_ID);
     }
     for group in context.list("supplementalGroups") {
-        if group.value.as_i64().is_some_and(|id| !(0..=MOST).contains(&id)) {
-            checking.wrong(&group, &format!("must be between 0 and {MOST}, inclusive"));
+        if group.value.as_i64().is_some_and(|id| !(0..=MAX_ID).contains(&id)) {
+            checking.wrong(&group, &format!("must be between 0 and {MAX_ID}, inclusive"));
         }
     }
     if pod.spec.is_true("shareProcessNamespace") && pod.spec.is_true("hostPID") {
@@ -107,7 +107,7 @@ fn namespace_of(name: &str) -> (bool, bool) {
 
 pub(super) fn of_container(checking: &mut Checking<'_>, context: &Node<'_>, pod: &Pod<'_>) {
     for key in ["runAsUser", "runAsGroup"] {
-        checking.within(context, key, 0, MOST);
+        checking.within(context, key, 0, MAX_ID);
     }
     if let Some(mount) = context.part("procMount") {
         checking.one_of(&mount, &["Default", "Unmasked"]);

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{
     super::super::{Resource, gates::Gate},
-    Change, IMMUTABLE, NOT_SHOWN, Shows, nothing,
+    Change, IMMUTABLE, NOT_SHOWN, ValueDisplay, nothing,
 };
 use crate::validation::{Checking, FieldError, part, text};
 
@@ -68,7 +68,7 @@ pub(super) fn update(checking: &mut Checking<'_>, change: Change<'_>) {
         let text = "field can not be less than status.capacity";
         checking.errors.push(FieldError::forbidden("spec.resources.requests.storage", text));
     }
-    change.immutable_as(checking, &["spec", "volumeMode"], "volumeMode", Shows::Value);
+    change.immutable_as(checking, &["spec", "volumeMode"], "volumeMode", ValueDisplay::Value);
     attributes(checking, change, new);
 }
 
@@ -123,7 +123,7 @@ pub(super) fn volume(checking: &mut Checking<'_>, change: Change<'_>) {
         let text = format!("spec.persistentvolumesource is immutable after creation\n{NOT_SHOWN}");
         checking.errors.push(FieldError::forbidden("spec.persistentvolumesource", &text));
     }
-    change.immutable_as(checking, &["spec", "volumeMode"], "volumeMode", Shows::Value);
+    change.immutable_as(checking, &["spec", "volumeMode"], "volumeMode", ValueDisplay::Value);
     for key in ["nodeAffinity", "volumeAttributesClassName"] {
         let was_there = part(old, key).is_some();
         if was_there && change.changed(&["spec", key]) {
@@ -135,7 +135,7 @@ pub(super) fn volume(checking: &mut Checking<'_>, change: Change<'_>) {
 /// `ValidateConfigMapUpdate` and `ValidateSecretUpdate`
 pub(super) fn data(checking: &mut Checking<'_>, r: &Resource, change: Change<'_>) {
     if r.kind == "Secret" {
-        change.immutable(checking, &["type"], Shows::Value);
+        change.immutable(checking, &["type"], ValueDisplay::Value);
     }
     if change.old["immutable"] != true {
         return;

@@ -15,7 +15,7 @@ use palisade_cel::Minor;
 use serde_json::{Value, json};
 
 use super::{
-    super::{Kinds, Refused, Sent, Stored, equal::Same, resource::Source, scale},
+    super::{Kinds, Refused, Stored, Submission, equal::DeepEqual, resource::Source, scale},
     kinds, metadata,
 };
 use crate::validation::{Checking, FieldError, IMMUTABLE, NOT_SHOWN, list, meta, quote, shown, text};
@@ -23,14 +23,14 @@ use crate::validation::{Checking, FieldError, IMMUTABLE, NOT_SHOWN, list, meta, 
 /// The objects that are compared.
 #[derive(Clone, Copy)]
 struct Change<'a> {
-    same: Same<'a>,
+    same: DeepEqual<'a>,
     old: &'a Value,
     new: &'a Value,
 }
 
 /// How the API server shows a value that may not change.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Shows {
+enum ValueDisplay {
     /// As it is here.
     Value,
     /// In a form of its own.
@@ -43,25 +43,27 @@ impl Change<'_> {
     }
 
     /// `ValidateImmutableField`
-    fn immutable(&self, checking: &mut Checking<'_>, path: &[&str], shows: Shows) {
-        self.immutable_as(checking, path, &path.join("."), shows);
+    fn immutable(&self, checking: &mut Checking<'_>, path: &[&str], display: ValueDisplay) {
+        self.immutable_as(checking, path, &path.join("."), display);
     }
 
     /// [`Self::immutable`] of a field that has another path in messages.
-    fn immutable_as(&self, checking: &mut Checking<'_>, path: &[&str], field: &str, shows: Shows) {
+    fn immutable_as(&self, checking: &mut Checking<'_>, path: &[&str], field: &str, display: ValueDisplay) {
         if self.changed(path) {
             let value = path.iter().try_fold(self.new, |value, key| value.get(key)).unwrap_or(&Value::Null);
-            checking.errors.push(invalid(checking.minor, field, value, shows, IMMUTABLE));
+            checking.errors.push(invalid(checking.minor, field, value, display, IMMUTABLE));
         }
     }
 }
 
 /// A value that is not what it was.
-fn invalid(minor: Minor, field: &str, value: &Value, shows: Shows, detail: &str) -> FieldError {
+fn invalid(minor: Minor, field: &str, value: &Value, display: ValueDisplay, detail: &str) -> FieldError {
     match value {
         Value::String(text) => FieldError::invalid(field, text, detail),
         // Go writes the fields of a selector in another order than that of their names.
-        Value::Object(of) if shows == Shows::Value && minor >= Minor::V1_34 && of.contains_key("matchExpressions") => {
+        Value::Object(of)
+            if display == ValueDisplay::Value && minor >= Minor::V1_34 && of.contains_key("matchExpressions") =>
+        {
             let labels = of.get("matchLabels").map(|labels| format!("\"matchLabels\":{labels},")).unwrap_or_default();
             FieldError::invalid_shown(
                 field,
@@ -69,7 +71,7 @@ fn invalid(minor: Minor, field: &str, value: &Value, shows: Shows, detail: &str)
                 detail,
             )
         }
-        Value::Object(_) | Value::Array(_) if shows == Shows::Own || minor < Minor::V1_34 => {
+        Value::Object(_) | Value::Array(_) if display == ValueDisplay::Own || minor < Minor::V1_34 => {
             FieldError::invalid_shown(field, NOT_SHOWN, detail)
         }
         other => FieldError::invalid_shown(field, &shown(minor, other), detail),
@@ -80,7 +82,7 @@ fn invalid(minor: Minor, field: &str, value: &Value, shows: Shows, detail: &str)
 pub(super) fn check(
     checking: &mut Checking<'_>,
     api: &Kinds,
-    sent: Sent<'_>,
+    sent: Submission<'_>,
     old: &Stored,
     object: &Value,
 ) -> Result<(), Refused> {
@@ -92,7 +94,7 @@ pub(super) fn check(
         Source::Struct(name) => Some(name.as_str()),
         Source::Custom | Source::Unknown => None,
     };
-    let change = Change { same: Same::of(&api.table, name), old, new: object };
+    let change = Change { same: DeepEqual::of(&api.table, name), old, new: object };
     metadata(checking, r, object);
     meta::update(checking, old, object);
     let changed = !change.same.but(&["apiVersion", "kind", "metadata", "status"], object, old);
@@ -132,7 +134,7 @@ fn unknown(checking: &mut Checking<'_>, what: &str, field: &str) {
 /// The resource itself; `create` validates what creation does, where something changed that it looks at.
 fn main(
     checking: &mut Checking<'_>,
-    sent: Sent<'_>,
+    sent: Submission<'_>,
     change: Change<'_>,
     changed: bool,
     create: impl Fn(&mut Checking<'_>),
@@ -140,7 +142,7 @@ fn main(
     let r = sent.resource;
     let fixed = |checking: &mut Checking<'_>, fields: &[&[&str]]| {
         for path in fields {
-            change.immutable(checking, path, Shows::Value);
+            change.immutable(checking, path, ValueDisplay::Value);
         }
     };
     match (r.group.as_str(), r.plural.as_str()) {
@@ -191,13 +193,13 @@ fn main(
             };
             if scopes(change.new) != scopes(change.old) {
                 let (field, value) = ("spec.scopes", &change.new["spec"]["scopes"]);
-                checking.errors.push(invalid(checking.minor, field, value, Shows::Value, IMMUTABLE));
+                checking.errors.push(invalid(checking.minor, field, value, ValueDisplay::Value, IMMUTABLE));
             }
         }
         ("storage.k8s.io", "volumeattachments") | ("resource.k8s.io", "resourceclaims" | "resourceclaimtemplates") => {
-            change.immutable(checking, &["spec"], Shows::Own);
+            change.immutable(checking, &["spec"], ValueDisplay::Own);
         }
-        ("apps", "controllerrevisions") => change.immutable(checking, &["data"], Shows::Own),
+        ("apps", "controllerrevisions") => change.immutable(checking, &["data"], ValueDisplay::Own),
         ("rbac.authorization.k8s.io", "rolebindings" | "clusterrolebindings") => {
             create(checking);
             role_ref(checking, change);
@@ -212,11 +214,11 @@ fn main(
 }
 
 /// Classes and other kinds of which some fields may not change; whether it is one of them.
-fn classes(checking: &mut Checking<'_>, sent: Sent<'_>, change: Change<'_>) -> bool {
-    let fixed = |checking: &mut Checking<'_>, path: &[&str]| change.immutable(checking, path, Shows::Value);
+fn classes(checking: &mut Checking<'_>, sent: Submission<'_>, change: Change<'_>) -> bool {
+    let fixed = |checking: &mut Checking<'_>, path: &[&str]| change.immutable(checking, path, ValueDisplay::Value);
     match (sent.resource.group.as_str(), sent.resource.plural.as_str()) {
         ("networking.k8s.io", "ingressclasses") => fixed(checking, &["spec", "controller"]),
-        ("networking.k8s.io", "ipaddresses") => change.immutable(checking, &["spec", "parentRef"], Shows::Own),
+        ("networking.k8s.io", "ipaddresses") => change.immutable(checking, &["spec", "parentRef"], ValueDisplay::Own),
         ("node.k8s.io", "runtimeclasses") => fixed(checking, &["handler"]),
         ("scheduling.k8s.io", "priorityclasses") => {
             if change.changed(&["value"]) {
@@ -242,7 +244,7 @@ fn classes(checking: &mut Checking<'_>, sent: Sent<'_>, change: Change<'_>) -> b
             }
         }
         ("storage.k8s.io", "csidrivers") => {
-            change.immutable_as(checking, &["spec", "attachRequired"], "spec.attachedRequired", Shows::Value);
+            change.immutable_as(checking, &["spec", "attachRequired"], "spec.attachedRequired", ValueDisplay::Value);
             fixed(checking, &["spec", "volumeLifecycleModes"]);
         }
         ("discovery.k8s.io", "endpointslices") => fixed(checking, &["addressType"]),
@@ -295,7 +297,7 @@ fn role_ref(checking: &mut Checking<'_>, change: Change<'_>) {
 fn scaled(
     checking: &mut Checking<'_>,
     api: &Kinds,
-    sent: Sent<'_>,
+    sent: Submission<'_>,
     old: &Stored,
     scale: &Value,
 ) -> Result<(), Refused> {

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     super::super::{gates::Gate, pods::quality},
-    Change, NOT_SHOWN, Shows, invalid,
+    Change, NOT_SHOWN, ValueDisplay, invalid,
 };
 use crate::validation::{Checking, FieldError, list, part, text};
 
@@ -93,7 +93,7 @@ fn deadline(checking: &mut Checking<'_>, new: &Value, old: &Value) -> bool {
         (Some(now), Some(before)) if before < now => "must be less than or equal to previous value",
         (None, Some(_)) => {
             let detail = "must not update from a positive integer to nil value";
-            checking.errors.push(invalid(checking.minor, field, &Value::Null, Shows::Value, detail));
+            checking.errors.push(invalid(checking.minor, field, &Value::Null, ValueDisplay::Value, detail));
             return true;
         }
         _ => return true,
@@ -136,7 +136,7 @@ fn selector(checking: &mut Checking<'_>, change: Change<'_>, new: &Value, old: &
     let kept = old["nodeSelector"].as_object().into_iter().flatten().all(|(key, value)| now.get(key) == Some(value));
     if change.changed(&["spec", "nodeSelector"]) && !kept {
         let detail = "only additions to spec.nodeSelector are allowed (no mutations or deletions)";
-        checking.errors.push(invalid(checking.minor, "spec.nodeSelector", now, Shows::Value, detail));
+        checking.errors.push(invalid(checking.minor, "spec.nodeSelector", now, ValueDisplay::Value, detail));
     }
 }
 
@@ -152,7 +152,7 @@ fn affinity(checking: &mut Checking<'_>, change: Change<'_>, munged: &mut Value,
     let (now, before) = (terms(munged), terms(old));
     if !before.is_empty() && before.len() != now.len() {
         let detail = "no additions/deletions to non-empty NodeSelectorTerms list are allowed";
-        checking.errors.push(invalid(checking.minor, &field, &json!(now), Shows::Own, detail));
+        checking.errors.push(invalid(checking.minor, &field, &json!(now), ValueDisplay::Own, detail));
     } else {
         for (i, (now, before)) in now.iter().zip(&before).enumerate() {
             // Requirements may follow the old ones.
@@ -162,7 +162,7 @@ fn affinity(checking: &mut Checking<'_>, change: Change<'_>, munged: &mut Value,
             });
             if !only_added || before.as_object().is_none_or(|term| term.values().all(Value::is_null)) {
                 let detail = "only additions are allowed (no mutations or deletions)";
-                checking.errors.push(invalid(checking.minor, &format!("{field}[{i}]"), now, Shows::Own, detail));
+                checking.errors.push(invalid(checking.minor, &format!("{field}[{i}]"), now, ValueDisplay::Own, detail));
             }
         }
     }

@@ -3,7 +3,7 @@
 use palisade_cel::Minor;
 use serde_json::Value;
 
-use super::{Change, Shows, invalid, unknown};
+use super::{Change, ValueDisplay, invalid, unknown};
 use crate::validation::{Checking, FieldError, list, part, text};
 
 /// `ValidateServiceUpdate`
@@ -15,7 +15,7 @@ pub(super) fn update(checking: &mut Checking<'_>, change: Change<'_>) {
     if new["type"] == "LoadBalancer" {
         if old["type"] == "LoadBalancer" && change.changed(&["spec", "loadBalancerClass"]) {
             let (field, value) = ("spec.loadBalancerClass", &new["loadBalancerClass"]);
-            checking.errors.push(invalid(checking.minor, field, value, Shows::Value, "may not change once set"));
+            checking.errors.push(invalid(checking.minor, field, value, ValueDisplay::Value, "may not change once set"));
         }
         let local = |spec: &Value| spec["type"] == "LoadBalancer" && spec["externalTrafficPolicy"] == "Local";
         if local(new) && local(old) && change.changed(&["spec", "healthCheckNodePort"]) {
@@ -61,7 +61,7 @@ fn addresses(checking: &mut Checking<'_>, key: &str, new: &Value, old: &Value) {
     for (i, _) in now.iter().zip(before).enumerate().filter(|(_, (now, before))| now != before) {
         let at = if key == "ipFamilies" { 0 } else { i };
         let (field, minor) = (format!("spec.{key}[{at}]"), checking.minor);
-        checking.errors.push(invalid(minor, &field, &new[key], Shows::Value, "may not change once set"));
+        checking.errors.push(invalid(minor, &field, &new[key], ValueDisplay::Value, "may not change once set"));
     }
 }
 

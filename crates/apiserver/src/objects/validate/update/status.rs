@@ -6,7 +6,7 @@ use palisade_cel::Quantity;
 use serde_json::Value;
 
 use super::{
-    super::super::{Sent, gates::Gate},
+    super::super::{Submission, gates::Gate},
     Change, IMMUTABLE, pods, unknown,
 };
 use crate::validation::{Checking, FieldError, list, names, part, text};
@@ -73,7 +73,7 @@ const DAEMON_SET: Numbers = (
 );
 const AUTOSCALER: Numbers = (&["currentReplicas", "desiredReplicas"], &[], "");
 
-pub(super) fn check(checking: &mut Checking<'_>, sent: Sent<'_>, change: Change<'_>) {
+pub(super) fn check(checking: &mut Checking<'_>, sent: Submission<'_>, change: Change<'_>) {
     let r = sent.resource;
     let what = format!("{}/status", r.plural);
     match (r.group.as_str(), r.plural.as_str()) {

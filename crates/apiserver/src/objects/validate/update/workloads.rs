@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{
     super::{super::gates::Gate, jobs},
-    Change, IMMUTABLE, Shows, invalid, nothing,
+    Change, IMMUTABLE, ValueDisplay, invalid, nothing,
 };
 use crate::validation::{Checking, FieldError, list, part};
 
@@ -22,13 +22,13 @@ pub(super) fn stateful_set(checking: &mut Checking<'_>, change: Change<'_>) {
         "minReadySeconds",
     ];
     if checking.minor >= Minor::V1_37 {
-        for (key, shows) in [
-            ("selector", Shows::Value),
-            ("volumeClaimTemplates", Shows::Own),
-            ("serviceName", Shows::Value),
-            ("podManagementPolicy", Shows::Value),
+        for (key, display) in [
+            ("selector", ValueDisplay::Value),
+            ("volumeClaimTemplates", ValueDisplay::Own),
+            ("serviceName", ValueDisplay::Value),
+            ("podManagementPolicy", ValueDisplay::Value),
         ] {
-            change.immutable(checking, &["spec", key], shows);
+            change.immutable(checking, &["spec", key], display);
         }
         return;
     }
@@ -49,21 +49,21 @@ pub(super) fn job(checking: &mut Checking<'_>, change: Change<'_>) {
             && let Some(completions) = part(new, "completions").filter(|number| **number != new["parallelism"])
         {
             let detail = "can only be modified in tandem with spec.parallelism";
-            checking.errors.push(invalid(checking.minor, "spec.completions", completions, Shows::Value, detail));
+            checking.errors.push(invalid(checking.minor, "spec.completions", completions, ValueDisplay::Value, detail));
         }
     } else {
-        change.immutable(checking, &["spec", "completions"], Shows::Value);
+        change.immutable(checking, &["spec", "completions"], ValueDisplay::Value);
     }
-    change.immutable(checking, &["spec", "selector"], Shows::Value);
+    change.immutable(checking, &["spec", "selector"], ValueDisplay::Value);
     template(checking, change, new, old);
-    for (key, shows) in [
-        ("completionMode", Shows::Value),
-        ("podFailurePolicy", Shows::Own),
-        ("backoffLimitPerIndex", Shows::Value),
-        ("managedBy", Shows::Value),
-        ("successPolicy", Shows::Own),
+    for (key, display) in [
+        ("completionMode", ValueDisplay::Value),
+        ("podFailurePolicy", ValueDisplay::Own),
+        ("backoffLimitPerIndex", ValueDisplay::Value),
+        ("managedBy", ValueDisplay::Value),
+        ("successPolicy", ValueDisplay::Own),
     ] {
-        change.immutable(checking, &["spec", key], shows);
+        change.immutable(checking, &["spec", key], display);
     }
     if checking.minor >= Minor::V1_37 {
         jobs::name_of_update(checking, change.new);
@@ -107,7 +107,7 @@ fn template(checking: &mut Checking<'_>, change: Change<'_>, new: &Value, old: &
     let whole = |template: &Value| json!({"spec": {"template": template}});
     if !change.same.at(&["spec", "template"], &whole(now), &whole(&before)) {
         let field = if resources { "spec.template.spec" } else { "spec.template" };
-        checking.errors.push(invalid(minor, field, now, Shows::Own, IMMUTABLE));
+        checking.errors.push(invalid(minor, field, now, ValueDisplay::Own, IMMUTABLE));
     }
 }
 

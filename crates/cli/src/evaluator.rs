@@ -21,7 +21,7 @@ use crate::{
     offline,
     profiles::{self, Accepted},
     report::{Failure, Problem},
-    smallest::{self, Least, Refuses},
+    smallest::{self, MinimalFix, PodValidator},
 };
 
 /// The check of denials without a check: by the API server's own validation, or by another plugin.
@@ -41,7 +41,7 @@ pub struct Violation {
 }
 
 /// Active profiles in namespaces.
-pub struct Judge {
+pub struct ProfileEvaluator {
     cluster: Cluster,
     /// The same without admission plugins, which may need objects that are not in the files.
     alone: Cluster,
@@ -65,7 +65,7 @@ pub struct Demand {
     pub params: Option<ToolSecurityParamsSpec>,
 }
 
-impl Judge {
+impl ProfileEvaluator {
     /// Activates the profiles, with the exceptions that have not ended at this time.
     ///
     /// # Errors
@@ -147,32 +147,32 @@ impl Judge {
 
     /// The smallest change of a pod or workload with which it has no violations, or fewer. None if no change is
     /// known to help.
-    pub fn smallest(&self, kind: Option<&Workload>, object: &Json) -> Option<Least> {
+    pub fn smallest(&self, kind: Option<&Workload>, object: &Json) -> Option<MinimalFix> {
         let pod = match kind {
             None => object.clone(),
             Some(kind) => object.pointer(kind.template)?.clone(),
         };
         let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
         let one = One { judge: self, kind, object, demands: self.demands.get(namespace)?.as_slice() };
-        let mut least = smallest::least(&pod, &one).ok()?;
-        if least.lines.is_empty() {
+        let mut minimal_fix = smallest::minimal_fix(&pod, &one).ok()?;
+        if minimal_fix.lines.is_empty() {
             return None;
         }
         let prefix = kind.map(|kind| kind.template).unwrap_or_default();
-        for step in least.patch.as_array_mut().into_iter().flatten() {
+        for step in minimal_fix.patch.as_array_mut().into_iter().flatten() {
             for key in ["path", "from"] {
                 if let Some(path) = step.get(key).and_then(Json::as_str).map(|path| format!("{prefix}{path}")) {
                     set(step, &[key], path);
                 }
             }
         }
-        let patch: json_patch::Patch = serde_json::from_value(least.patch.clone()).ok()?;
+        let patch: json_patch::Patch = serde_json::from_value(minimal_fix.patch.clone()).ok()?;
         let mut changed = object.clone();
         json_patch::patch(&mut changed, &patch).ok()?;
         let left = self.judge(kind, &changed).ok()?;
         let before = self.judge(kind, object).ok()?;
-        let is_better = left.iter().all(|one| least.left.contains(&one.check)) && left.len() < before.len();
-        is_better.then_some(least)
+        let is_better = left.iter().all(|one| minimal_fix.left.contains(&one.check)) && left.len() < before.len();
+        is_better.then_some(minimal_fix)
     }
 
     /// The answer of the API server when an ordinary user creates an object.
@@ -257,14 +257,14 @@ fn distinct(mut found: Vec<Violation>) -> Vec<Violation> {
 
 /// An object with a pod to change.
 struct One<'a> {
-    judge: &'a Judge,
+    judge: &'a ProfileEvaluator,
     kind: Option<&'a Workload>,
     object: &'a Json,
     demands: &'a [Demand],
 }
 
-impl Refuses for One<'_> {
-    fn refuses(&self, pod: &Json) -> Result<BTreeSet<String>, String> {
+impl PodValidator for One<'_> {
+    fn violated_checks(&self, pod: &Json) -> Result<BTreeSet<String>, String> {
         let mut object = self.object.clone();
         match self.kind.and_then(|kind| object.pointer_mut(kind.template)) {
             Some(template) => pod.clone_into(template),

@@ -11,7 +11,7 @@ use crate::fold::fold;
 
 /// How expressions are written. They mean the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Writing {
+pub enum ExpressionStyle {
     /// For people.
     #[default]
     Readable,
@@ -22,7 +22,7 @@ pub enum Writing {
 /// The syntax that the oldest API servers accept.
 pub(crate) const SYNTAX: Syntax = Syntax { two_variables: true, sort_by: false, escaped_names: false };
 
-impl Writing {
+impl ExpressionStyle {
     /// Writes an expression. `about` becomes a comment before it, if it is not empty.
     pub(crate) fn expression(self, about: &str, lowered: String) -> String {
         match self.written(about, &lowered, &[]) {

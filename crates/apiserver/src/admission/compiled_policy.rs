@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 
 use super::{
     Evaluation, PolicyKind, Request,
-    authorizer::{Asked, authority},
+    authorizer::{RecordingAuthorizer, authority},
     expression::{Evaluator, Inputs},
     namespace,
     policy::validating::Policy,
@@ -16,7 +16,7 @@ use super::{
 
 /// A ValidatingAdmissionPolicy with all its expressions compiled, in no cluster.
 #[derive(Debug)]
-pub struct PolicyAlone(Policy);
+pub struct CompiledPolicy(Policy);
 
 /// The objects that a policy is evaluated with; null for those that there are none of.
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +33,7 @@ pub struct Objects<'a> {
 
 /// The verdict of a policy on a request.
 #[derive(Clone, Debug)]
-pub struct Said {
+pub struct PolicyEvaluation {
     /// Whether all match conditions hold. Where they do not, the API server admits the request and evaluates nothing
     /// more. An error if that is unknown.
     pub matched: Result<bool, String>,
@@ -43,7 +43,7 @@ pub struct Said {
     pub evaluations: Vec<Evaluation>,
 }
 
-impl PolicyAlone {
+impl CompiledPolicy {
     /// Compiles a policy as this minor of Kubernetes does.
     ///
     /// # Errors
@@ -65,7 +65,7 @@ impl PolicyAlone {
 
     /// Evaluates the policy: the match conditions, and the rest, whether they hold or not. Of the request it reads all
     /// but the objects, which are in `objects`. Only members of `system:masters` are authorized.
-    pub fn evaluate(&self, request: &Request, objects: Objects<'_>) -> Said {
+    pub fn evaluate(&self, request: &Request, objects: Objects<'_>) -> PolicyEvaluation {
         let variable = request.variable(&request.kind, &request.resource);
         let namespace = if objects.namespace.is_null() { Json::Null } else { namespace::variable(objects.namespace) };
         let inputs = Inputs {
@@ -85,7 +85,7 @@ impl PolicyAlone {
             param: None,
             log: &mut evaluations,
         };
-        let authority = authority(request, &Asked::default().into());
+        let authority = authority(request, &RecordingAuthorizer::default().into());
         let conditions = &self.0.match_conditions;
         let matched = conditions_match(conditions, true, &of_conditions, &authority, &mut evaluator);
         let Verdict { decisions, .. } = validate_matched(&self.0, &inputs, &authority, &mut evaluator);
@@ -93,6 +93,6 @@ impl PolicyAlone {
             Decision::Admit => None,
             Decision::Deny { message, reason } => Some((message, reason)),
         });
-        Said { matched, denial, evaluations }
+        PolicyEvaluation { matched, denial, evaluations }
     }
 }

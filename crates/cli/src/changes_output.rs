@@ -1,4 +1,4 @@
-//! Output of effects: text, Markdown for a pull request, and JSON.
+//! Output of changes of admission: text, Markdown for a pull request, and JSON.
 
 use std::fmt::{Display, Write as _};
 
@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use serde_json::Value as Json;
 
 use crate::{
-    effects::{Change, Effects, Line, NoVerdict},
+    admission_changes::{AdmissionChanges, Change, Line, NoVerdict},
     markdown::{plain, table},
     options::OUTPUT,
     output,
@@ -15,7 +15,7 @@ use crate::{
 
 /// The format of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ImpactFormat {
+pub enum ChangesFormat {
     /// Tables.
     Human,
     /// Markdown, for a pull request.
@@ -26,16 +26,16 @@ pub enum ImpactFormat {
 
 /// The arguments for the output.
 #[derive(Debug, clap::Args)]
-pub struct ImpactArgs {
+pub struct ChangesArgs {
     /// Number of workloads and checks to list.
     #[arg(long, value_name = "COUNT", default_value_t = 20, help_heading = OUTPUT)]
     pub top: usize,
     /// Output format.
     #[arg(short, long, value_name = "FORMAT", default_value = "human", help_heading = OUTPUT)]
-    pub output: ImpactFormat,
+    pub output: ChangesFormat,
 }
 
-/// Output in addition to the effects.
+/// Output in addition to the changes.
 #[derive(Debug, Default)]
 pub struct About {
     /// The evaluated items: `objects` or `requests`.
@@ -48,15 +48,15 @@ pub struct About {
     pub json: serde_json::Map<String, Json>,
 }
 
-/// The text. `effects` is missing if nothing was evaluated.
-pub fn text(&ImpactArgs { top, output }: &ImpactArgs, about: &About, effects: Option<&Effects>) -> String {
+/// The text. `changes` is missing if nothing was evaluated.
+pub fn text(&ChangesArgs { top, output }: &ChangesArgs, about: &About, changes: Option<&AdmissionChanges>) -> String {
     let text = match output {
-        ImpactFormat::Human => human(about, effects, top),
-        ImpactFormat::Markdown => markdown(about, effects, top),
-        ImpactFormat::Json => {
+        ChangesFormat::Human => human(about, changes, top),
+        ChangesFormat::Markdown => markdown(about, changes, top),
+        ChangesFormat::Json => {
             let mut all = about.json.clone();
-            if let Some(Json::Object(effects)) = effects.map(Effects::json) {
-                all.extend(effects);
+            if let Some(Json::Object(changes)) = changes.map(AdmissionChanges::json) {
+                all.extend(changes);
             }
             return format!("{:#}\n", Json::Object(all));
         }
@@ -65,15 +65,15 @@ pub fn text(&ImpactArgs { top, output }: &ImpactArgs, about: &About, effects: Op
     text.chars().map(|c| if c == '\n' { c } else { harmless(c) }).collect()
 }
 
-fn human(about: &About, effects: Option<&Effects>, top: usize) -> String {
+fn human(about: &About, changes: Option<&AdmissionChanges>, top: usize) -> String {
     let mut text = format!("{}\n", about.head);
     for (_, diff) in &about.diffs {
         let _ = write!(text, "\n{diff}");
     }
-    let Some(effects) = effects else { return text };
-    let _ = writeln!(text, "\n{}", counted(about, effects));
+    let Some(changes) = changes else { return text };
+    let _ = writeln!(text, "\n{}", counted(about, changes));
     for change in Change::ALL {
-        let total = effects.total(change);
+        let total = changes.total(change);
         if total.objects == 0 {
             if change == Change::NewlyDenied {
                 let _ = writeln!(text, "\nno newly denied {}", about.what);
@@ -85,7 +85,7 @@ fn human(about: &About, effects: Option<&Effects>, top: usize) -> String {
         let _ = writeln!(text, "\n{}: {judged} of {workloads} in {namespaces}", change.title());
         let head =
             ["PROFILE", "CHECK", &about.what.to_uppercase(), "WORKLOADS", "NAMESPACES"].map(str::to_owned).to_vec();
-        let checks = effects.by_check(change);
+        let checks = changes.by_check(change);
         let rows = checks.iter().take(top).map(|((profile, check), total)| {
             let counts = [total.objects.to_string(), total.workloads.to_string(), total.namespaces.to_string()];
             [or_none(profile), (*check).to_owned()].into_iter().chain(counts).collect()
@@ -93,7 +93,7 @@ fn human(about: &About, effects: Option<&Effects>, top: usize) -> String {
         text.push_str(&output::table(&[head].into_iter().chain(rows).collect::<Vec<_>>()));
         text.push_str(&more(checks.len(), top, "checks"));
         let head = ["NAMESPACE", "WORKLOAD", &about.what.to_uppercase(), "CHECKS"].map(str::to_owned).to_vec();
-        let rows = effects.of(change).take(top).map(|(place, line)| {
+        let rows = changes.of(change).take(top).map(|(place, line)| {
             vec![
                 one_line(&place.namespace),
                 one_line(&place.workload),
@@ -104,9 +104,9 @@ fn human(about: &About, effects: Option<&Effects>, top: usize) -> String {
         let _ = write!(text, "\n{}", output::table(&[head].into_iter().chain(rows).collect::<Vec<_>>()));
         text.push_str(&more(total.workloads, top, "workloads"));
     }
-    if !effects.no_verdict.is_empty() {
+    if !changes.no_verdict.is_empty() {
         let head = ["NO VERDICT", "REASON", "FIRST"].map(str::to_owned).to_vec();
-        let rows = effects
+        let rows = changes
             .no_verdict
             .iter()
             .map(|(why, NoVerdict { count, first })| vec![count.to_string(), one_line(why), one_line(first)]);
@@ -115,11 +115,11 @@ fn human(about: &About, effects: Option<&Effects>, top: usize) -> String {
     text
 }
 
-fn counted(about: &About, effects: &Effects) -> String {
-    let unknown: u64 = effects.no_verdict.values().map(|one| one.count).sum();
-    let mut text = format!("{} evaluated", plural(effects.judged, about.what.trim_end_matches('s')));
-    if effects.still_denied > 0 {
-        let _ = write!(text, ", {} of them denied before and after", effects.still_denied);
+fn counted(about: &About, changes: &AdmissionChanges) -> String {
+    let unknown: u64 = changes.no_verdict.values().map(|one| one.count).sum();
+    let mut text = format!("{} evaluated", plural(changes.judged, about.what.trim_end_matches('s')));
+    if changes.still_denied > 0 {
+        let _ = write!(text, ", {} of them denied before and after", changes.still_denied);
     }
     if unknown > 0 {
         let _ = write!(text, "; {unknown} without a verdict");
@@ -127,33 +127,33 @@ fn counted(about: &About, effects: &Effects) -> String {
     text
 }
 
-fn markdown(about: &About, effects: Option<&Effects>, top: usize) -> String {
+fn markdown(about: &About, changes: Option<&AdmissionChanges>, top: usize) -> String {
     let mut text = format!("### Palisade: effect of the change\n\n{}\n", plain(&about.head));
-    if let Some(effects) = effects {
-        let _ = writeln!(text, "\n{}.\n", plain(&counted(about, effects)));
+    if let Some(changes) = changes {
+        let _ = writeln!(text, "\n{}.\n", plain(&counted(about, changes)));
         let what = format!("#{}", about.what);
         let rows = Change::ALL.into_iter().map(|change| {
-            let total = effects.total(change);
+            let total = changes.total(change);
             let bold = if change == Change::NewlyDenied && total.objects > 0 { "**" } else { "" };
             let [workloads, namespaces] = [total.workloads, total.namespaces].map(|count| count.to_string());
             vec![format!("{bold}{}{bold}", change.title()), total.objects.to_string(), workloads, namespaces]
         });
         text.push_str(&table(&["", &what, "#workloads", "#namespaces"], rows));
-        for change in Change::ALL.into_iter().filter(|change| effects.total(*change).objects > 0) {
+        for change in Change::ALL.into_iter().filter(|change| changes.total(*change).objects > 0) {
             let _ = writeln!(text, "\n#### {}\n", capital(change.title()));
-            let rows = effects.of(change).take(top).map(|(place, line)| {
+            let rows = changes.of(change).take(top).map(|(place, line)| {
                 let (namespace, workload) = (plain(&place.namespace), plain(&place.workload));
                 vec![namespace, workload, line.objects.to_string(), plain(&checks_of(line).join(", "))]
             });
             text.push_str(&table(&["namespace", "workload", &what, "checks"], rows));
-            let more = more(effects.of(change).count(), top, "workloads");
+            let more = more(changes.of(change).count(), top, "workloads");
             if !more.is_empty() {
                 let _ = write!(text, "\n{more}");
             }
         }
-        if !effects.no_verdict.is_empty() {
+        if !changes.no_verdict.is_empty() {
             text.push_str("\n#### No verdict\n\n");
-            let rows = effects
+            let rows = changes
                 .no_verdict
                 .iter()
                 .map(|(why, NoVerdict { count, first })| vec![count.to_string(), plain(why), plain(first)]);
@@ -207,10 +207,10 @@ fn longest_run(text: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{effects::Place, judge::Violation};
+    use crate::{admission_changes::Place, evaluator::Violation};
 
-    fn effects() -> Effects {
-        let mut effects = Effects::default();
+    fn changes() -> AdmissionChanges {
+        let mut changes = AdmissionChanges::default();
         for (namespace, workload) in [("a", "Deployment/web"), ("a", "Deployment/web"), ("b", "Pod/<b>|`x`")] {
             let violation = Violation {
                 profile: "tools".to_owned(),
@@ -219,10 +219,10 @@ mod tests {
                 denied: true,
             };
             let place = Place { namespace: namespace.to_owned(), workload: workload.to_owned() };
-            effects.add(place, &[], &[violation]);
+            changes.add(place, &[], &[violation]);
         }
-        effects.unknown("too large", || "a Pod/p".to_owned());
-        effects
+        changes.unknown("too large", || "a Pod/p".to_owned());
+        changes
     }
 
     fn about() -> About {
@@ -253,12 +253,12 @@ and 1 more workloads; list more with --top, or all with -o json
 NO VERDICT   REASON      FIRST
 1            too large   a Pod/p
 ";
-        assert_eq!(text(&ImpactArgs { output: ImpactFormat::Human, top: 1 }, &about(), Some(&effects())), expected);
+        assert_eq!(text(&ChangesArgs { output: ChangesFormat::Human, top: 1 }, &about(), Some(&changes())), expected);
     }
 
     #[test]
     fn texts_mean_nothing_in_markdown() {
-        let shown = text(&ImpactArgs { output: ImpactFormat::Markdown, top: 9 }, &about(), Some(&effects()));
+        let shown = text(&ChangesArgs { output: ChangesFormat::Markdown, top: 9 }, &about(), Some(&changes()));
         assert!(shown.contains("| **newly denied** | 3 | 2 | 2 |\n"), "{shown}");
         assert!(shown.contains("| b | Pod/&lt;b&gt;\\|\\`x\\` | 1 | privileged |\n"), "{shown}");
         assert!(shown.contains("\n````diff\n--- a\n+++ b\n-```\n+x\n````\n"), "{shown}");
@@ -266,9 +266,12 @@ NO VERDICT   REASON      FIRST
 
     #[test]
     fn programs_get_everything() {
-        let shown: Json =
-            serde_json::from_str(&text(&ImpactArgs { output: ImpactFormat::Json, top: 1 }, &about(), Some(&effects())))
-                .unwrap();
+        let shown: Json = serde_json::from_str(&text(
+            &ChangesArgs { output: ChangesFormat::Json, top: 1 },
+            &about(),
+            Some(&changes()),
+        ))
+        .unwrap();
         assert_eq!(shown["newlyDenied"]["workloads"].as_array().map(Vec::len), Some(2));
         assert_eq!(shown["newlyDenied"]["total"]["objects"], 3);
     }

@@ -7,10 +7,10 @@ use serde_json::Value as Json;
 
 use crate::{
     cluster::ClusterArgs,
-    dumped::Dump,
-    files,
+    dump_files::Dump,
+    evaluator, files,
     input::{self, Found, Object, UnevaluatedArgs},
-    judge, live,
+    live,
     namespaces::{self, Tenant},
     options::{INPUT, kube_version_help},
     parameters::ParamArgs,
@@ -21,7 +21,7 @@ use crate::{
 
 /// The arguments for this input. Commands that use it in another way replace the help.
 #[derive(Debug, Default, clap::Args)]
-pub struct GroundArgs {
+pub struct SourceArgs {
     /// Evaluate the pods and workloads of the cluster. Requires permission to list them.
     #[arg(long, help_heading = INPUT, conflicts_with_all = ["dump", "namespaces"])]
     pub live: bool,
@@ -77,7 +77,7 @@ impl Objects<'_> {
 }
 
 /// Profiles, the namespaces that they select, and the pods and workloads in them.
-pub struct Ground<'a> {
+pub struct EvaluationInputs<'a> {
     /// The profiles. There is one at least.
     pub accepted: Vec<Accepted>,
     /// All namespaces that are known.
@@ -92,14 +92,14 @@ pub struct Ground<'a> {
     pub problems: Vec<Problem>,
 }
 
-impl<'a> Ground<'a> {
+impl<'a> EvaluationInputs<'a> {
     /// Reads profiles and namespaces of the cluster, of a dump or of files. The profiles in the files `profiles`, if there are
     /// any, replace those.
     ///
     /// # Errors
     /// They cannot be read, or there is no profile.
     pub fn open(
-        args: &'a GroundArgs,
+        args: &'a SourceArgs,
         files: &[String],
         profiles: &[String],
         params: &ParamArgs,
@@ -184,14 +184,14 @@ impl Manifests {
         let mut found = Self { tenants, problems: unread, ..Self::default() };
         let mut pods = Vec::new();
         for object in &objects {
-            let is_pod = judge::is_pod(&object.api_version, &object.kind);
-            if is_pod || judge::workload(&object.api_version, &object.kind).is_some() {
+            let is_pod = evaluator::is_pod(&object.api_version, &object.kind);
+            if is_pod || evaluator::workload(&object.api_version, &object.kind).is_some() {
                 let into = if is_pod { &mut pods } else { &mut found.objects };
                 match placed(object, &found.tenants, reading) {
                     Ok(json) => into.push(json),
                     Err(problem) => found.problems.push(problem),
                 }
-            } else if let Some(why) = judge::no_longer_served(&object.api_version, &object.kind) {
+            } else if let Some(why) = evaluator::no_longer_served(&object.api_version, &object.kind) {
                 found.problems.push(object.problem("apiVersion", why));
             } else if object.kind == profiles::KIND && reading.profiles {
                 found.profile(object, &mut problems);

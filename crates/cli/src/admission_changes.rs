@@ -6,7 +6,7 @@ use palisade_objects::text::truncated;
 use serde::Serialize;
 use serde_json::{Value as Json, json};
 
-use crate::judge::Violation;
+use crate::evaluator::Violation;
 
 /// Maximum length of a message about a violation, in characters.
 const MAX_MESSAGE: usize = 300;
@@ -100,9 +100,9 @@ pub struct NoVerdict {
     pub first: String,
 }
 
-/// The effects of a change on many objects.
+/// The changes of admission for many objects.
 #[derive(Debug, Default)]
-pub struct Effects {
+pub struct AdmissionChanges {
     /// The number of objects that were evaluated before and after the change.
     pub judged: u64,
     /// The number of them that are denied before and after.
@@ -124,7 +124,7 @@ pub struct Total {
     pub namespaces: usize,
 }
 
-impl Effects {
+impl AdmissionChanges {
     /// Adds an object with its violations before and after the change; which ones count depends on the change.
     pub fn add(&mut self, place: Place, before: &[Violation], after: &[Violation]) {
         self.judged += 1;
@@ -246,25 +246,25 @@ mod tests {
 
     #[test]
     fn what_is_different_is_counted_by_workload_and_check() {
-        let mut effects = Effects::default();
+        let mut changes = AdmissionChanges::default();
         let (denied, warned) =
             ([violation("privileged", true), violation("hostPorts", false)], [violation("hostPorts", false)]);
         for _ in 0..3 {
-            effects.add(place("a", "Deployment/web"), &warned, &denied);
+            changes.add(place("a", "Deployment/web"), &warned, &denied);
         }
-        effects.add(place("b", "Pod/p"), &[], &denied);
-        effects.add(place("b", "Pod/q"), &denied, &denied);
-        effects.add(place("b", "Pod/r"), &denied, &warned);
-        effects.add(place("b", "Pod/s"), &[], &warned);
-        effects.add(place("b", "Pod/t"), &warned, &[]);
-        effects.add(place("b", "Pod/u"), &[], &[]);
-        assert_eq!((effects.judged, effects.still_denied, effects.denies()), (9, 1, true));
-        assert_eq!(effects.total(Change::NewlyDenied), Total { objects: 4, workloads: 2, namespaces: 2 });
+        changes.add(place("b", "Pod/p"), &[], &denied);
+        changes.add(place("b", "Pod/q"), &denied, &denied);
+        changes.add(place("b", "Pod/r"), &denied, &warned);
+        changes.add(place("b", "Pod/s"), &[], &warned);
+        changes.add(place("b", "Pod/t"), &warned, &[]);
+        changes.add(place("b", "Pod/u"), &[], &[]);
+        assert_eq!((changes.judged, changes.still_denied, changes.denies()), (9, 1, true));
+        assert_eq!(changes.total(Change::NewlyDenied), Total { objects: 4, workloads: 2, namespaces: 2 });
         // A check that only warns denies nobody.
         let expected = Total { objects: 4, workloads: 2, namespaces: 2 };
-        assert_eq!(effects.by_check(Change::NewlyDenied), [(("tools", "privileged"), expected)]);
+        assert_eq!(changes.by_check(Change::NewlyDenied), [(("tools", "privileged"), expected)]);
         for change in [Change::NewlyAdmitted, Change::NewlyReported, Change::NoLongerReported] {
-            assert_eq!(effects.total(change), Total { objects: 1, workloads: 1, namespaces: 1 }, "{change:?}");
+            assert_eq!(changes.total(change), Total { objects: 1, workloads: 1, namespaces: 1 }, "{change:?}");
         }
     }
 
@@ -282,9 +282,9 @@ mod tests {
 
     #[test]
     fn what_has_no_verdict_is_counted_by_its_reason() {
-        let mut effects = Effects::default();
-        effects.unknown("too large", || "Pod/a".to_owned());
-        effects.unknown("too large", || "Pod/b".to_owned());
-        assert_eq!(effects.json()["noVerdict"], json!([{"reason": "too large", "count": 2, "first": "Pod/a"}]));
+        let mut changes = AdmissionChanges::default();
+        changes.unknown("too large", || "Pod/a".to_owned());
+        changes.unknown("too large", || "Pod/b".to_owned());
+        assert_eq!(changes.json()["noVerdict"], json!([{"reason": "too large", "count": 2, "first": "Pod/a"}]));
     }
 }

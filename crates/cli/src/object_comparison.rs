@@ -7,8 +7,8 @@ use palisade_objects::{
 use serde_json::Value as Json;
 
 use crate::{
-    effects::{Effects, Place},
-    judge::{self, Judge, Violation},
+    admission_changes::{AdmissionChanges, Place},
+    evaluator::{self, ProfileEvaluator, Violation},
     parallel::{parallel, threads},
 };
 
@@ -18,12 +18,12 @@ pub const NOT_TAKEN: &str = "the API server itself rejects it as it is";
 pub const NOT_KNOWN: &str = "it cannot be evaluated offline";
 
 /// Two sets of profiles, and the effect of their difference on objects.
-pub struct WhatIf<'a> {
-    before: &'a Judge,
-    after: &'a Judge,
+pub struct ObjectComparison<'a> {
+    before: &'a ProfileEvaluator,
+    after: &'a ProfileEvaluator,
     owners: Owners,
-    /// The effects so far.
-    pub effects: Effects,
+    /// The changes so far.
+    pub changes: AdmissionChanges,
 }
 
 /// An object to evaluate.
@@ -32,10 +32,10 @@ struct Subject {
     object: Json,
 }
 
-impl<'a> WhatIf<'a> {
+impl<'a> ObjectComparison<'a> {
     /// Begins without results; `owners` are known in any case.
-    pub fn new(before: &'a Judge, after: &'a Judge, owners: Owners) -> Self {
-        Self { before, after, owners, effects: Effects::default() }
+    pub fn new(before: &'a ProfileEvaluator, after: &'a ProfileEvaluator, owners: Owners) -> Self {
+        Self { before, after, owners, changes: AdmissionChanges::default() }
     }
 
     /// Evaluates objects as if they were created now. Owners come before the objects that they own.
@@ -44,10 +44,10 @@ impl<'a> WhatIf<'a> {
         for object in objects {
             let text = |key: &str| object[key].as_str().unwrap_or_default().to_owned();
             let (api_version, kind) = (text("apiVersion"), text("kind"));
-            if !judge::is_judged(&api_version, &kind) {
+            if !evaluator::is_judged(&api_version, &kind) {
                 continue;
             }
-            if !judge::is_pod(&api_version, &kind) {
+            if !evaluator::is_pod(&api_version, &kind) {
                 self.owners.learn(&object);
             }
             let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
@@ -57,7 +57,7 @@ impl<'a> WhatIf<'a> {
             }
         }
         let verdicts = parallel(threads(), &subjects, |subject| {
-            let kind = judge::workload(subject.object["apiVersion"].as_str().unwrap_or_default(), &subject.kind);
+            let kind = evaluator::workload(subject.object["apiVersion"].as_str().unwrap_or_default(), &subject.kind);
             (self.before.judge(kind, &subject.object), self.after.judge(kind, &subject.object))
         });
         for (subject, verdicts) in subjects.iter().zip(verdicts) {
@@ -75,14 +75,14 @@ impl<'a> WhatIf<'a> {
             (Ok(before), Ok(after)) => {
                 // Profiles do not matter for an object that the API server rejects from any user.
                 if let Some(rejected) = before.iter().chain(&after).find(|one| one.profile.is_empty()) {
-                    return self.effects.unknown(NOT_TAKEN, || which(&rejected.message));
+                    return self.changes.unknown(NOT_TAKEN, || which(&rejected.message));
                 }
                 let owner = Reference::to_controller(&subject.object);
                 let itself = Reference { name: name.to_owned(), ..Reference::to(&subject.kind, &subject.object) };
                 let workload = self.owners.workload(&itself, owner.as_ref()).to_string();
-                self.effects.add(Place { namespace, workload }, &before, &after);
+                self.changes.add(Place { namespace, workload }, &before, &after);
             }
-            (Err(why), _) | (_, Err(why)) => self.effects.unknown(NOT_KNOWN, || which(&why)),
+            (Err(why), _) | (_, Err(why)) => self.changes.unknown(NOT_KNOWN, || which(&why)),
         }
     }
 }

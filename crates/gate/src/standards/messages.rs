@@ -10,17 +10,17 @@ use palisade_apiserver::{admission::Violation, create::quote};
 use serde_json::Value as Json;
 
 /// A pod, and the settings that it must meet.
-pub(super) struct Words<'a> {
+pub(super) struct PssMessages<'a> {
     pub pod: &'a Json,
     pub settings: &'a Settings,
     pub level: Level,
 }
 
 /// A check: its name, which decides its place in the message, the level that it belongs to, and its wording.
-type Check = (&'static str, Level, fn(&Words<'_>) -> Option<Said>);
+type Check = (&'static str, Level, fn(&PssMessages<'_>) -> Option<PssMessage>);
 
 /// The reason and the detail of a violation.
-type Said = (String, String);
+type PssMessage = (String, String);
 
 /// All checks by level and name, which is the order of the message. A check of the restricted level replaces the one of
 /// the baseline about the same field, so that each field is reported once.
@@ -46,7 +46,7 @@ const CHECKS: &[Check] = &[
     ("seccompProfile_restricted", Level::Restricted, |pod| pod.seccomp_restricted()),
 ];
 
-impl<'a> Words<'a> {
+impl<'a> PssMessages<'a> {
     /// All violations, in the order of the message.
     pub fn violations(&self) -> Vec<Violation> {
         debug_assert!(CHECKS.is_sorted_by_key(|(name, level, _)| (*level, *name)), "the message has this order");
@@ -84,7 +84,7 @@ impl<'a> Words<'a> {
         self.spec()["hostUsers"] == false
     }
 
-    fn app_armor(&self) -> Option<Said> {
+    fn app_armor(&self) -> Option<PssMessage> {
         const KEY: &str = "container.apparmor.security.beta.kubernetes.io/";
         let kind = |of: &'a Json| of["securityContext"]["appArmorProfile"].get("type").and_then(Json::as_str);
         let bad = |of: &'a Json| kind(of).filter(|kind| !matches!(*kind, "RuntimeDefault" | "Localhost"));
@@ -111,7 +111,7 @@ impl<'a> Words<'a> {
         Some((reason.to_owned(), detail))
     }
 
-    fn added_capabilities(&self) -> Option<Said> {
+    fn added_capabilities(&self) -> Option<PssMessage> {
         let capabilities = self.settings.privileges.capabilities.as_ref()?;
         if self.drops_all() {
             return None;
@@ -137,7 +137,7 @@ impl<'a> Words<'a> {
         (containers, all.into_iter().collect())
     }
 
-    fn dropped_capabilities(&self) -> Option<Said> {
+    fn dropped_capabilities(&self) -> Option<PssMessage> {
         if !self.drops_all() || self.is_windows() {
             return None;
         }
@@ -154,13 +154,13 @@ impl<'a> Words<'a> {
         (!details.is_empty()).then(|| ("unrestricted capabilities".to_owned(), details.join("; ")))
     }
 
-    fn host_namespaces(&self) -> Option<Said> {
+    fn host_namespaces(&self) -> Option<PssMessage> {
         let fields = ["hostNetwork", "hostPID", "hostIPC"].into_iter().filter(|field| self.spec()[*field] == true);
         let set: Vec<_> = fields.map(|field| format!("{field}=true")).collect();
         (!set.is_empty()).then(|| ("host namespaces".to_owned(), set.join(", ")))
     }
 
-    fn host_paths(&self) -> Option<Said> {
+    fn host_paths(&self) -> Option<PssMessage> {
         // A list of allowed kinds of volumes does not contain hostPath.
         if self.settings.volumes.allowed.is_some() {
             return None;
@@ -171,7 +171,7 @@ impl<'a> Words<'a> {
         (!volumes.is_empty()).then(|| ("hostPath volumes".to_owned(), detail))
     }
 
-    fn host_ports(&self) -> Option<Said> {
+    fn host_ports(&self) -> Option<PssMessage> {
         let ports = |container: &'a Json| {
             let ports = items(&container["ports"]).filter_map(|port| port["hostPort"].as_i64());
             ports.filter(|port| *port != 0).map(|port| port.to_string()).collect::<Vec<_>>()
@@ -188,7 +188,7 @@ impl<'a> Words<'a> {
         (!bad.is_empty()).then(|| ("hostPort".to_owned(), detail))
     }
 
-    fn probe_hosts(&self) -> Option<Said> {
+    fn probe_hosts(&self) -> Option<PssMessage> {
         self.settings.host.probe_hosts.as_ref()?;
         let hosts = |container: &'a Json| {
             let probes = ["livenessProbe", "readinessProbe", "startupProbe"].map(|probe| &container[probe]);
@@ -210,13 +210,13 @@ impl<'a> Words<'a> {
         (!bad.is_empty()).then(|| ("probe or lifecycle host".to_owned(), detail))
     }
 
-    fn privileged(&self) -> Option<Said> {
+    fn privileged(&self) -> Option<PssMessage> {
         let bad = self.named(|container| container["securityContext"]["privileged"] == true);
         let detail = format!("{} must not set securityContext.privileged=true", containers(&bad));
         (!bad.is_empty()).then(|| ("privileged".to_owned(), detail))
     }
 
-    fn proc_mount(&self) -> Option<Said> {
+    fn proc_mount(&self) -> Option<PssMessage> {
         if self.is_restricted_35()
             || (self.settings.privileges.unmasked_in_user_namespaces.is_some() && self.in_user_namespace())
         {
@@ -226,7 +226,7 @@ impl<'a> Words<'a> {
     }
 
     /// Since 1.35 the restricted level has a check of its own, because the baseline makes an exception.
-    fn proc_mount_restricted(&self) -> Option<Said> {
+    fn proc_mount_restricted(&self) -> Option<PssMessage> {
         if self.is_restricted_35() { self.masked() } else { None }
     }
 
@@ -234,7 +234,7 @@ impl<'a> Words<'a> {
         self.level == Level::Restricted && self.settings.users.relax_for_user_namespaces.is_some()
     }
 
-    fn masked(&self) -> Option<Said> {
+    fn masked(&self) -> Option<PssMessage> {
         let other = |container: &'a Json| {
             container["securityContext"]["procMount"].as_str().filter(|mount| *mount != "Default")
         };
@@ -245,7 +245,7 @@ impl<'a> Words<'a> {
         (!bad.is_empty()).then(|| ("procMount".to_owned(), detail))
     }
 
-    fn se_linux(&self) -> Option<Said> {
+    fn se_linux(&self) -> Option<PssMessage> {
         let allowed = self.settings.privileges.se_linux.as_ref()?;
         let options = |of: &'a Json| &of["securityContext"]["seLinuxOptions"];
         let text = |options: &'a Json, key: &str| options[key].as_str().unwrap_or_default();
@@ -279,7 +279,7 @@ impl<'a> Words<'a> {
         Some(("seLinuxOptions".to_owned(), detail))
     }
 
-    fn seccomp(&self) -> Option<Said> {
+    fn seccomp(&self) -> Option<PssMessage> {
         if self.requires_seccomp() {
             return None;
         }
@@ -291,7 +291,7 @@ impl<'a> Words<'a> {
         self.settings.privileges.seccomp.as_ref().is_some_and(|seccomp| seccomp.required == true.into())
     }
 
-    fn seccomp_annotations(&self) -> Option<Said> {
+    fn seccomp_annotations(&self) -> Option<PssMessage> {
         const POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
         const CONTAINER: &str = "container.seccomp.security.alpha.kubernetes.io/";
         let names: Vec<_> = self.containers().map(name).collect();
@@ -308,7 +308,7 @@ impl<'a> Words<'a> {
         (!bad.is_empty()).then(|| ("seccompProfile".to_owned(), detail))
     }
 
-    fn seccomp_types(&self) -> Option<Said> {
+    fn seccomp_types(&self) -> Option<PssMessage> {
         let bad = |of: &'a Json| seccomp_type(of).filter(|kind| !is_confined(kind));
         let setting = self.named(|container| bad(container).is_some());
         let setters = setters(bad(self.spec()).is_some(), &setting);
@@ -324,7 +324,7 @@ impl<'a> Words<'a> {
         Some(("seccompProfile".to_owned(), detail))
     }
 
-    fn seccomp_restricted(&self) -> Option<Said> {
+    fn seccomp_restricted(&self) -> Option<PssMessage> {
         if !self.requires_seccomp() || self.is_windows() {
             return None;
         }
@@ -339,21 +339,21 @@ impl<'a> Words<'a> {
         })
     }
 
-    fn sysctls(&self) -> Option<Said> {
+    fn sysctls(&self) -> Option<PssMessage> {
         let allowed = &self.settings.privileges.sysctls.as_ref()?.allowed;
         let all = items(&self.spec()["securityContext"]["sysctls"]).map(name);
         let bad: Vec<_> = all.filter(|name| !allowed.iter().any(|one| one.0 == *name)).collect();
         (!bad.is_empty()).then(|| ("forbidden sysctls".to_owned(), bad.join(", ")))
     }
 
-    fn host_process(&self) -> Option<Said> {
+    fn host_process(&self) -> Option<PssMessage> {
         let is = |of: &Json| of["securityContext"]["windowsOptions"]["hostProcess"] == true;
         let setters = setters(is(self.spec()), &self.named(|container| is(container)));
         let detail = format!("{} must not set securityContext.windowsOptions.hostProcess=true", setters.join(" and "));
         (!setters.is_empty()).then(|| ("hostProcess".to_owned(), detail))
     }
 
-    fn escalation(&self) -> Option<Said> {
+    fn escalation(&self) -> Option<PssMessage> {
         self.settings.privileges.allow_privilege_escalation.as_ref()?;
         if self.is_windows() {
             return None;
@@ -363,7 +363,7 @@ impl<'a> Words<'a> {
         (!bad.is_empty()).then(|| ("allowPrivilegeEscalation != false".to_owned(), detail))
     }
 
-    fn volumes(&self) -> Option<Said> {
+    fn volumes(&self) -> Option<PssMessage> {
         let allowed = self.settings.volumes.allowed.as_ref()?;
         let is_allowed = |volume: &Json| allowed.iter().any(|kind| !volume[kind.0.as_str()].is_null());
         let bad: Vec<_> = items(&self.spec()["volumes"]).filter(|volume| !is_allowed(volume)).collect();
@@ -381,7 +381,7 @@ impl<'a> Words<'a> {
         (!bad.is_empty()).then(|| ("restricted volume types".to_owned(), detail))
     }
 
-    fn non_root(&self) -> Option<Said> {
+    fn non_root(&self) -> Option<PssMessage> {
         let users = &self.settings.users;
         users.require_run_as_non_root.as_ref()?;
         if users.relax_for_user_namespaces.is_some() && self.in_user_namespace() {
@@ -402,7 +402,7 @@ impl<'a> Words<'a> {
         (!unset.is_empty()).then_some((reason, detail))
     }
 
-    fn user(&self) -> Option<Said> {
+    fn user(&self) -> Option<PssMessage> {
         let users = &self.settings.users;
         users.run_as_user.as_ref()?;
         if users.relax_for_user_namespaces.is_some() && self.in_user_namespace() {
