@@ -149,6 +149,9 @@ fn fuzz_cel(random: &Random) -> Result<bool, Error> {
         workers.into_iter().map(join).collect()
     });
     let mut files = answers.into_iter().collect::<Result<Vec<_>, _>>()?.concat();
+    if files.is_empty() {
+        return Err(shell::Error::Invalid("no expression was generated".to_owned()).into());
+    }
     files.sort();
     Ok(agreement::run(&files, Minor::DEFAULT)?)
 }

@@ -108,7 +108,7 @@ fn mutants(files: &str) -> Result<(), shell::Error> {
     let (program, out) = (MUTANTS.install()?, target().join("mutants"));
     directory(&out, true)?;
     let mutants = || {
-        let mut command = command(&program);
+        let mut command = command(program.as_path());
         command.arg("mutants");
         command
     };
@@ -137,7 +137,7 @@ fn fuzz_targets(seconds: u64, targets: &[String]) -> Result<(), Error> {
             directory(&root().join(path), false)?;
         }
         let words = seeds.join(if name == "review" { "reviews" } else { "expressions" });
-        let mut fuzz = command(&program);
+        let mut fuzz = command(program.as_path());
         fuzz.env("RUSTUP_TOOLCHAIN", "nightly").args(["fuzz", "run", "--sanitizer", "none", "--target-dir"]);
         fuzz.arg(target().join("fuzz")).arg(name).arg(corpus);
         // A command is slow: reading thousands of seeds would leave no time to change them. Its inputs are the seeds. It

@@ -29,7 +29,7 @@ pub(crate) enum Error {
 pub(crate) enum Verb {
     /// Package the crates of the toolkit and the command line, and build each package.
     Package,
-    /// Write the SBOM of each program as CycloneDX (target/sbom), and compare it with Cargo.lock.
+    /// Write the SBOM of each program in target/sbom, and compare it with Cargo.lock.
     Sbom,
     /// Check that the SBOMs of a release are valid and match Cargo.lock.
     SbomCheck {
