@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes all artefacts of a release: release.sh VERSION DIRECTORY. Called by `make release`.
+# Makes all artefacts of a release: release.sh VERSION DIRECTORY. Called by `cargo xtask release`.
 #
 # The same commit gives the same bytes: binaries name no path of this machine, archives are sorted and have the time of
 # the commit. CARGO_AUDITABLE and CARGO_CYCLONEDX name the programs that write into binaries and beside them what they are made
@@ -79,7 +79,7 @@ cp LICENSE "$work/LICENSES-THIRD-PARTY" "$root/usr/share/doc/palisade/"
 (cd "$root" && pack etc usr) > "$work/layer.tar"
 gzip -n9 < "$work/layer.tar" > "$work/layer.tar.gz"
 created=$(date -u -d "@$SOURCE_DATE_EPOCH" +%Y-%m-%dT%H:%M:%SZ)
-printf '{"architecture":"amd64","os":"linux","created":"%s","config":{"User":"65532:65532","Env":["PATH=/usr/local/bin"],"Entrypoint":["palisade-controller"],"Labels":{"org.opencontainers.image.version":"%s","org.opencontainers.image.licenses":"Apache-2.0"}},"rootfs":{"type":"layers","diff_ids":["sha256:%s"]},"history":[{"created":"%s","created_by":"make release"}]}' \
+printf '{"architecture":"amd64","os":"linux","created":"%s","config":{"User":"65532:65532","Env":["PATH=/usr/local/bin"],"Entrypoint":["palisade-controller"],"Labels":{"org.opencontainers.image.version":"%s","org.opencontainers.image.licenses":"Apache-2.0"}},"rootfs":{"type":"layers","diff_ids":["sha256:%s"]},"history":[{"created":"%s","created_by":"cargo xtask release"}]}' \
 	"$created" "$version" "$(digest "$work/layer.tar")" "$created" > "$work/config.json"
 described() { printf '{"mediaType":"%s","digest":"sha256:%s","size":%s}' "$1" "$(digest "$2")" "$(stat -c %s "$2")"; }
 printf '{"schemaVersion":2,"mediaType":"application/vnd.oci.image.manifest.v1+json","config":%s,"layers":[%s]}' \

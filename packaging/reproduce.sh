@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Makes a release again in another directory, and compares the bytes: reproduce.sh VERSION DIRECTORY. `make release-check`.
+# Makes a release again in another directory, and compares the bytes: reproduce.sh VERSION DIRECTORY. Called by
+# `cargo xtask release-check`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 version=$1 first=$(realpath "$2")

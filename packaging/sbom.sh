@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Writes what each program of a release is made of, as CycloneDX: sbom.sh DIRECTORY. Called by `make sbom` and `make release`.
+# Writes what each program of a release is made of, as CycloneDX: sbom.sh DIRECTORY. Called by `cargo xtask sbom` and
+# `cargo xtask release`.
 #
 # CARGO_CYCLONEDX names the program. It writes beside each Cargo.toml and names the directory that it works in, so it works in
 # a copy, and the name is replaced. The same commit gives the same bytes.

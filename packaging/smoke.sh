@@ -88,6 +88,6 @@ if [ -x "$helm" ]; then
 	grep -q "image: .*@$manifest" rendered-chart.yaml || fail 'the chart asks for another image'
 else
 	tar -xzf "$chart" && grep -q "digest: \"$manifest\"" palisade/values.yaml || fail 'the chart asks for another image'
-	echo 'skipped: no helm to render it (make helm-program builds one)'
+	echo 'skipped: no helm to render it (cargo xtask helm-program builds one)'
 fi
 say 'passed'

@@ -2,7 +2,7 @@
 // Security Standards, against an API server in which Palisade enforces them instead.
 //
 // The cluster is the one of KUBECONFIG. Palisade runs in it, and the API server's own plugin PodSecurity, which reads
-// the same labels, does not. `make conformance` starts such a cluster.
+// the same labels, does not. `cargo xtask conformance` starts such a cluster.
 package conformance
 
 import (
@@ -26,7 +26,7 @@ func TestPodSecurityStandards(t *testing.T) {
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
 		clientcmd.NewDefaultClientConfigLoadingRules(), nil).ClientConfig()
 	if err != nil {
-		t.Fatalf("no cluster to test: %v; run `make conformance`", err)
+		t.Fatalf("no cluster to test: %v; run `cargo xtask conformance`", err)
 	}
 	// The suite asks one question after the other.
 	config.QPS = -1

@@ -1,4 +1,4 @@
-// helm as it is released, which make helm builds.
+// helm as it is released, which `cargo xtask helm-program` builds.
 module toolsecurity.dev/palisade/tests/helm
 
 go 1.26.0

@@ -1,4 +1,4 @@
-// The yardstick of `make bench-webhook`: a webhook as most are written, on controller-runtime, that defaults what
+// The yardstick of `cargo xtask bench-webhook`: a webhook as most are written, on controller-runtime, that defaults what
 // Palisade's does for Toolforge's profile. It reads typed pods and lets the library find the difference.
 package main
 

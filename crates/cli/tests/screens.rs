@@ -1,4 +1,5 @@
-//! The page of `palisade report` in a browser: `make report-screens`. Without `PALISADE_CHROMIUM` the tests are ignored.
+//! The page of `palisade report` in a browser: `cargo xtask report-screens`. Without `PALISADE_CHROMIUM` the tests are
+//! ignored.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,

@@ -94,7 +94,7 @@ fn match_condition_guards_each_field_and_reads_it_once() {
 }
 
 /// Snapshots of conditions that the properties of the gate have proven: who changes one proves it again
-/// (`make properties ONLY=early`).
+/// (`cargo xtask properties --only early`).
 #[test]
 fn conditions_of_whole_profiles_change_only_on_purpose() {
     let toolforge = include_str!("../../../examples/toolforge/profile.yaml");

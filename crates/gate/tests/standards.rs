@@ -32,7 +32,7 @@ fn words(level: Level, minor: u8, pod: &Json) -> Result<Option<String>, String> 
 }
 
 /// In which words the plugin `PodSecurity` tells what is wrong, for every version of the standards: those of
-/// `k8s.io/pod-security-admission`, of the pods of the catalogue's fixtures (`make standards`).
+/// `k8s.io/pod-security-admission`, of the pods of the catalogue's fixtures (`cargo xtask standards`).
 #[test]
 fn pod_security_messages_match_the_reference() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/conformance/texts/golden.jsonl.gz");

@@ -12,7 +12,7 @@ use palisade_agreement::{COMPLETE, Line, Subject, Timing, goldens, oracle};
 pub(crate) enum Error {
     #[error(transparent)]
     Golden(#[from] palisade_agreement::Error),
-    #[error("cannot run {0}: {1}; `make bench-cel` builds it")]
+    #[error("cannot run {0}: {1}; `cargo xtask bench-cel` without --oracle builds it")]
     Oracle(String, io::Error),
     #[error("the oracle measured {measured} of {asked} expressions, see its message")]
     Incomplete { measured: usize, asked: usize },

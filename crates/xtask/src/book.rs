@@ -1,4 +1,5 @@
-//! The book that `make book` builds from `docs/`: its table of contents, links to other files, and a check of all links.
+//! The book that `cargo xtask book` builds from `docs/`: its table of contents, links to other files, and a check of all
+//! links.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -9,7 +10,10 @@ use std::{
 
 use serde_json::Value as Json;
 
-use crate::project::{Error, root};
+use crate::{
+    project::{Error, root},
+    shell::{self, MDBOOK, command, run, target},
+};
 
 /// The table of contents, from the root.
 pub(crate) const SUMMARY: &str = "docs/SUMMARY.md";
@@ -196,8 +200,28 @@ fn values<'a>(html: &'a str, attribute: &str) -> impl Iterator<Item = &'a str> +
     found.into_iter().filter_map(|at| html[at..].split('"').next())
 }
 
+/// Builds the book with this program as a preprocessor, and returns its directory.
+pub(crate) fn build() -> Result<PathBuf, shell::Error> {
+    let program = std::env::current_exe().map_err(|source| shell::Error::File { path: "xtask".into(), source })?;
+    let book = target().join("book");
+    let mut build = command(MDBOOK.install()?);
+    build.env("MDBOOK_PREPROCESSOR__OUTWARD__COMMAND", format!("{} book-links", program.display()));
+    run(build.args(["build", "--dest-dir"]).arg(&book))?;
+    Ok(book)
+}
+
+/// Checks the links of a built book, and prints their number.
+pub(crate) fn check(directory: &Path) -> Result<bool, Error> {
+    let (count, wrong) = broken(directory)?;
+    if !wrong.is_empty() || count == 0 {
+        return Err(Error::Book(format!("broken links, of {count}:\n{}", wrong.join("\n"))));
+    }
+    println!("{count} links in {}, all valid", directory.display());
+    Ok(true)
+}
+
 /// The links of a book in a directory that lead nowhere, and how many lead somewhere in it.
-pub(crate) fn broken(directory: &Path) -> Result<(usize, Vec<String>), Error> {
+fn broken(directory: &Path) -> Result<(usize, Vec<String>), Error> {
     let (mut texts, mut left) = (BTreeMap::new(), vec![directory.to_owned()]);
     while let Some(at) = left.pop() {
         let failed = |source| Error::File { path: at.clone(), source };

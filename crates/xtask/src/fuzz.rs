@@ -1,4 +1,4 @@
-//! Seeds for `make fuzz`.
+//! Seeds for `cargo xtask fuzz`.
 
 use std::{
     collections::BTreeSet,

@@ -76,13 +76,3 @@ fn files() -> Result<BTreeMap<PathBuf, String>, Error> {
     files.insert(book::SUMMARY.into(), summary);
     Ok(files)
 }
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn generated_files_are_up_to_date() {
-        if let Err(error) = super::run(true) {
-            panic!("{error}");
-        }
-    }
-}

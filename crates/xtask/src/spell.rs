@@ -1,8 +1,7 @@
 //! Objects in all spellings, for `oracle read`, and how Palisade reads them.
 
 use std::{
-    fs,
-    io::{self, Write as _},
+    fs, io,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -21,8 +20,14 @@ pub(crate) enum Error {
     Print(#[from] io::Error),
 }
 
-/// Prints a line for each spelling.
-pub(crate) fn write(paths: &[PathBuf], count: usize, seed: u64, damage: bool) -> Result<(), Error> {
+/// Writes a line for each spelling.
+pub(crate) fn write(
+    out: &mut dyn io::Write,
+    paths: &[PathBuf],
+    count: usize,
+    seed: u64,
+    damage: bool,
+) -> Result<(), Error> {
     let mut random = Random::new(seed);
     let mut files = Vec::new();
     for path in paths {
@@ -41,7 +46,6 @@ pub(crate) fn write(paths: &[PathBuf], count: usize, seed: u64, damage: bool) ->
     if paths.is_empty() {
         sets.push(("arbitrary".to_owned(), Vec::new()));
     }
-    let mut out = io::stdout().lock();
     for (name, set) in sets {
         for index in 0..count {
             let set = if paths.is_empty() {

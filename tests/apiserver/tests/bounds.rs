@@ -9,7 +9,7 @@ use serde_json::{Value as Json, json};
 use crate::workloads::path;
 
 crate::groups::scenarios! {
-    // It takes minutes, and its figures need a machine without other load: make bounds.
+    // It takes minutes, and its figures need a machine without other load: cargo xtask bounds.
     judging_a_long_list_costs_a_bounded_multiple: Alone 20 if "PALISADE_BOUNDS";
 }
 

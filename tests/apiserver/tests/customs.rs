@@ -2,7 +2,7 @@
 //! server, compared with the offline ones.
 //!
 //! The objects are those of `tests/oracle/custom` and `tests/oracle/definitions`. `PALISADE_CUSTOMS=all` compares all of
-//! them; `CUSTOM_RESOURCES=file` those of another file of the oracle (`make fuzz-custom` writes one).
+//! them; `CUSTOM_RESOURCES=file` those of another file of the oracle (`cargo xtask fuzz-custom` writes one).
 
 use std::{collections::BTreeMap, env, fs, io::Read, path::Path};
 

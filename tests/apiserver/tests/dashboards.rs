@@ -22,7 +22,7 @@ use tempfile::TempDir;
 use crate::{rollout, scan};
 
 crate::groups::scenarios! {
-    // It requires a Prometheus: make dashboards.
+    // It requires a Prometheus: cargo xtask dashboards.
     every_panel_and_alert_works_in_prometheus: Prometheus if "PALISADE_PROMETHEUS";
 }
 

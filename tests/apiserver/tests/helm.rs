@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use crate::lifecycle::Watch;
 
 crate::groups::scenarios! {
-    // It takes minutes, and requires helm: make helm.
+    // It takes minutes, and requires helm: cargo xtask helm.
     the_chart_is_installed_upgraded_rolled_back_and_uninstalled: Helm if "PALISADE_HELM";
 }
 

@@ -24,7 +24,7 @@ use crate::history::{palisade, printed};
 
 crate::groups::scenarios! {
     the_scan_reports_what_the_api_server_would_deny: Judged 310;
-    // It takes minutes: make scan.
+    // It takes minutes: cargo xtask scan.
     twenty_thousand_pods_are_scanned: Alone 30 if "PALISADE_SCAN_CONTROLLER";
 }
 
@@ -444,7 +444,7 @@ impl Drop for Program {
     }
 }
 
-/// As large as Toolforge: only for `make scan`, which says where the controller's program is.
+/// As large as Toolforge: only for `cargo xtask scan`, which says where the controller's program is.
 pub(crate) async fn twenty_thousand_pods_are_scanned(cluster: &mut Cluster) -> TestResult {
     let (test, count) = ("scanned", 3_500_usize);
     let program = std::env::var("PALISADE_SCAN_CONTROLLER")?;

@@ -18,7 +18,7 @@ use crate::{
 
 crate::groups::scenarios! {
     every_command_of_the_tutorial_prints_what_the_page_shows: Judged 240;
-    // It requires a release and helm: make release-smoke-cluster.
+    // It requires a release and helm: cargo xtask release-smoke-cluster.
     the_artifacts_of_a_release_are_enough: Release if "PALISADE_ARTIFACTS";
 }
 

@@ -1,4 +1,4 @@
-//! `make bench`: what a request costs the API server, judged in each of several ways, in one run.
+//! `cargo xtask bench`: what a request costs the API server, judged in each of several ways, in one run.
 //!
 //! All ways take turns, round by round, so that what else the machine does falls on all of them. Each is compared with the
 //! same request in a namespace that nothing selects, sent right before or after it.

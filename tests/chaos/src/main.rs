@@ -1,4 +1,4 @@
-//! `make chaos`: breaks a real control plane with Palisade on it for some time, and watches what must always hold.
+//! `cargo xtask chaos`: breaks a real control plane with Palisade on it for some time, and watches what must always hold.
 //!
 //! What is broken, and when, follows from a seed ([`schedule`]). Meanwhile violating and complying pods and workloads are sent
 //! in several namespaces ([`watch`]). In the end everything must be in order by itself, and equal to what a fresh controller
@@ -167,7 +167,7 @@ async fn run(arguments: &Arguments, steps: &[schedule::Step]) -> Result<bool> {
     }
     if !report.wrong.is_empty() {
         println!(
-            "seed {0}: `make chaos SECONDS={1} SEED={0}` breaks the same things at the same times",
+            "seed {0}: `cargo xtask chaos --seconds {1} --seed {0}` breaks the same things at the same times",
             arguments.seed, arguments.seconds
         );
     }

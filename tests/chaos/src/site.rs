@@ -172,7 +172,7 @@ fn program(
 ) -> Result<Program> {
     let path = std::env::current_exe()?.with_file_name(binary);
     if !path.exists() {
-        return Err(format!("{} is missing: start this with `make chaos`", path.display()).into());
+        return Err(format!("{} is missing: start this with `cargo xtask chaos`", path.display()).into());
     }
     let log = directory.join(format!("{name}.log"));
     Ok(Program { name, path, arguments, kubeconfig, log })

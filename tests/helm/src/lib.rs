@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use palisade_needs::Need;
 
-/// The module and version of helm that `make helm-program` builds.
+/// The module and version of helm that `cargo xtask helm-program` builds.
 const MODULE: &str = include_str!("../go.mod");
 
 /// The root of the project.

@@ -53,7 +53,7 @@ pub fn program(variable: &str) -> Need {
     Need { kind: "programs", found: path.ok_or_else(|| format!("{variable} names no program")) }
 }
 
-/// A version of helm, as `make helm-program` builds it; or the program that `PALISADE_HELM` names.
+/// A version of helm, as `cargo xtask helm-program` builds it; or the program that `PALISADE_HELM` names.
 pub fn helm(version: &str) -> Need {
     let variable = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let cache = variable("PALISADE_CACHE")
@@ -61,7 +61,7 @@ pub fn helm(version: &str) -> Need {
         .or_else(|| Some(variable("HOME")?.join(".cache/palisade")));
     let built = || cache.map(|cache| cache.join("helm").join(version).join("helm"));
     let path = variable("PALISADE_HELM").or_else(built).filter(|path| path.is_file());
-    let missing = || format!("no helm {version}; run: make helm-program");
+    let missing = || format!("no helm {version}; run: cargo xtask helm-program");
     Need { kind: "helm", found: path.ok_or_else(missing) }
 }
 

@@ -1,4 +1,4 @@
-// Gatekeeper as it is released, which make peers builds.
+// Gatekeeper as it is released, which `cargo xtask peers` builds.
 module toolsecurity.dev/palisade/tests/peers/gatekeeper
 
 go 1.26.0

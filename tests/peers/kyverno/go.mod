@@ -1,4 +1,4 @@
-// Kyverno as it is released, which make peers builds.
+// Kyverno as it is released, which `cargo xtask peers` builds.
 module toolsecurity.dev/palisade/tests/peers/kyverno
 
 go 1.26.6

@@ -1,4 +1,4 @@
-// The other yardstick of `make bench-webhook`: Kyverno's own handler of admission requests, from JSON to JSON, with one
+// The other yardstick of `cargo xtask bench-webhook`: Kyverno's own handler of admission requests, from JSON to JSON, with one
 // policy that defaults what Palisade's webhook does for Toolforge's profile. It is Kyverno with all that can be left
 // out left out: no cluster to ask for roles, namespaces and exceptions, no events, no reports, one policy for all
 // namespaces instead of one for each, and the same uid everywhere.

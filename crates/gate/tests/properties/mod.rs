@@ -1,6 +1,6 @@
 //! What holds whatever a profile says: random profiles, judged by the policies that they become.
 //!
-//! A run in `cargo test` is short and always the same. `make properties` runs many more cases, each time others:
+//! A run in `cargo test` is short and always the same. `cargo xtask properties` runs many more cases, each time others:
 //! `PROPTEST_CASES` says how many of [`CASES`], and in proportion of the others. What it finds is worth a fixture.
 
 mod custom;

@@ -131,7 +131,7 @@ fn readable_policies_judge_random_pods_like_the_lowered_rules() {
     let figures = RefCell::new(Figures::default());
     let pod = (pods::shape(), any::<bool>(), prop::collection::vec(pods::change(catalogue::ALL), 0..8));
     let cases = (settings::settings(), pod, prop::bool::weighted(0.02), prop::bool::weighted(0.2));
-    // As many as `make properties` is told, and fewer in a short run: each profile becomes four policies.
+    // As many as `cargo xtask properties` is told, and fewer in a short run: each profile becomes four policies.
     let count = if env::var_os("PROPTEST_CASES").is_some() { CASES } else { 200 };
     let outcome = runner(count).run(&cases, |(settings, (shape, complying, changes), in_cluster, restricted)| {
         let level = if restricted { Level::Restricted } else { Level::Privileged };

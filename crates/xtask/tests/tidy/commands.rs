@@ -1,9 +1,11 @@
-//! Commands that the documents for contributors name: targets of make, packages, their tests.
+//! Commands that documents and comments name: targets of make, verbs of `cargo xtask`, packages, their tests.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
+    process::Command,
+    sync::LazyLock,
 };
 
 use super::{
@@ -18,8 +20,37 @@ pub(crate) fn targets() -> BTreeSet<String> {
     let rules = text
         .lines()
         .filter_map(|line| line.split_once(':'))
-        .filter(|(name, rest)| !rest.starts_with('=') && !name.contains(['=', '.', '$', '\t']));
+        .filter(|(name, rest)| !rest.starts_with('=') && !name.contains(['=', '.', '$', '\t', '#']));
     rules.flat_map(|(names, _)| names.split(' ').map(str::to_owned).collect::<Vec<_>>()).collect()
+}
+
+/// Verbs of `cargo xtask` with their options, from its help.
+static VERBS: LazyLock<BTreeMap<String, BTreeSet<String>>> = LazyLock::new(|| {
+    let help = |arguments: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_xtask")).args(arguments).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let list = help(&["--help"]);
+    let list = list.split("\nCommands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
+    let names =
+        list.lines().filter_map(|line| line.strip_prefix("  ")?.split(' ').next()).filter(|name| !name.is_empty());
+    let options = |verb: &str| {
+        let help = help(&[verb, "--help"]);
+        let words = help.split(|c: char| !(c.is_ascii_lowercase() || c == '-'));
+        words.filter(|word| word.starts_with("--")).map(str::to_owned).collect()
+    };
+    names.map(|verb| (verb.to_owned(), options(verb))).collect()
+});
+
+/// Errors of a command `cargo xtask`: an unknown verb, or an option that the verb does not have.
+pub(crate) fn wrong_task(words: &[&str]) -> Vec<String> {
+    let ["cargo", "xtask", verb, arguments @ ..] = words else { return vec![] };
+    if *verb == "--help" {
+        return vec![];
+    }
+    let Some(options) = VERBS.get(*verb) else { return vec![format!("cargo xtask has no verb {verb}")] };
+    let unknown = arguments.iter().filter(|word| word.starts_with("--") && !options.contains(**word));
+    unknown.map(|option| format!("cargo xtask {verb} has no option {option}")).collect()
 }
 
 /// The packages of the project: name, directory and manifest.
@@ -50,7 +81,7 @@ fn wrong_command(command: &str, packages: &BTreeMap<String, (PathBuf, String)>, 
     }
     let unknown =
         behind("-p").filter(|name| !packages.contains_key(*name)).map(|name| format!("there is no package {name}"));
-    let mut problems: Vec<_> = unknown.collect();
+    let mut problems: Vec<_> = unknown.chain(wrong_task(&words)).collect();
     let named: Vec<_> = behind("-p").filter_map(|name| packages.get(name)).collect();
     for test in behind("--test") {
         let is_test = |(directory, manifest): &&(PathBuf, String)| {
@@ -87,17 +118,24 @@ fn commands_of_the_guides_exist() {
         ("cargo test -p palisade-tests --test apiserver -- lifecycle   # why", 0),
         ("cargo test -p palisade-tests --test apiserver -- no_such_test", 1),
         ("git log -p --grep x", 0),
+        ("cargo xtask mutants --files '**/simplify/*.rs'   # why", 0),
+        ("cargo xtask oracle-check --minor 1.36", 0),
+        ("cargo xtask oracle-check --minors 1.36", 1),
+        ("cargo xtask nothing", 1),
     ] {
         assert_eq!(wrong_command(command, &packages, &tests).len(), expected, "{command}");
     }
     check(&[".md"], |path, text| {
-        if !GUIDES.iter().any(|guide| path == Path::new(guide)) {
-            return vec![];
-        }
+        let is_guide = GUIDES.iter().any(|guide| path == Path::new(guide));
         let mut problems = Vec::new();
         let block: String = text.split("```").skip(1).step_by(2).collect();
         let inline = text.split("```").step_by(2).flat_map(|prose| prose.split('`').skip(1).step_by(2));
         for code in inline.chain(block.lines()) {
+            if !is_guide {
+                let words: Vec<_> = code.split_whitespace().take_while(|word| *word != "#").collect();
+                problems.extend(wrong_task(&words).into_iter().map(|wrong| format!("`{code}`: {wrong}")));
+                continue;
+            }
             let target = code.strip_prefix("make ").and_then(|rest| rest.split_whitespace().next());
             if let Some(target) = target.filter(|target| *target != "#" && !targets.contains(*target)) {
                 problems.push(format!("`{code}`: the Makefile has no target {target}"));
@@ -106,5 +144,32 @@ fn commands_of_the_guides_exist() {
                 .extend(wrong_command(code, &packages, &tests).into_iter().map(|wrong| format!("`{code}`: {wrong}")));
         }
         problems
+    });
+}
+
+/// The words after each occurrence of a text.
+fn following<'a>(text: &'a str, start: &'a str) -> impl Iterator<Item = &'a str> {
+    let rest = text.match_indices(start).map(move |(at, _)| &text[at + start.len()..]);
+    let words = rest.map(|rest| rest.split(|c: char| !(c.is_ascii_lowercase() || c == '-')).next().unwrap_or_default());
+    words.filter(|word| word.starts_with(|c: char| c.is_ascii_lowercase()))
+}
+
+/// Documents, comments and messages name only targets and verbs that exist.
+#[test]
+fn targets_and_verbs_exist() {
+    let targets = targets();
+    assert!(
+        targets.len() <= 20,
+        "the Makefile has at most 20 targets; another task is a verb of cargo xtask: {targets:?}"
+    );
+    assert!(VERBS.len() > 40, "the verbs are found: {VERBS:?}");
+    check(&[".md", ".rs", ".go", ".mod", ".toml", ".yaml", ".yml", ".sh"], |path, text| {
+        if path.starts_with("crates/xtask/tests") {
+            return vec![];
+        }
+        let target = following(text, "`make ").filter(|target| !targets.contains(*target));
+        let verb = following(text, "cargo xtask ").filter(|verb| !VERBS.contains_key(*verb));
+        let target = target.map(|target| format!("the Makefile has no target {target}"));
+        target.chain(verb.map(|verb| format!("cargo xtask has no verb {verb}"))).collect()
     });
 }

@@ -6,7 +6,11 @@ use std::{
     path::Path,
 };
 
-use super::{check, commands::targets, files, root};
+use super::{
+    check,
+    commands::{targets, wrong_task},
+    files, root,
+};
 
 /// The documents that say where things are.
 pub(crate) const GUIDES: [&str; 3] = ["ARCHITECTURE.md", "CONTRIBUTING.md", "docs/invariants.md"];
@@ -85,25 +89,29 @@ fn wrong_test(name: &str, tests: &BTreeSet<Test>) -> Option<String> {
     }
 }
 
-/// The names in the last column of a row: tests in backticks and targets of make, with commas between them.
+/// The names in the last column of a row: tests in backticks, targets of make and verbs of `cargo xtask`, with commas between
+/// them.
 fn shown_by(row: &str) -> Result<Vec<&str>, String> {
     let cells: Vec<_> = row.trim_end_matches(" |").trim_start_matches("| ").split(" | ").collect();
     let [_, shown_by] = cells[..] else { return Err(format!("has {} columns, not 2", cells.len())) };
     let names: Vec<_> = shown_by.split(", ").collect();
     let quoted = |name: &&str| name.len() > 2 && name.starts_with('`') && name.ends_with('`');
     match names.iter().find(|name| !quoted(name)) {
-        Some(wrong) => Err(format!("{wrong:?} is neither a `test` nor a `make target`")),
+        Some(wrong) => Err(format!("{wrong:?} is not a `test`, `make target` or `cargo xtask verb`")),
         None => Ok(names.into_iter().map(|name| name.trim_matches('`')).collect()),
     }
 }
 
-/// Each row of the table of invariants names tests that show it, and each of them exists exactly once.
+/// Each row of the table of invariants names tests that show it, and each of them exists exactly once. A step of `.ci/run`
+/// counts as a test.
 #[test]
 fn each_invariant_is_shown_by_tests_that_exist() {
     let (tests, targets) = (tests(), targets());
     assert!(tests.len() > 500, "the tests of the project are found: {}", tests.len());
     let text = fs::read_to_string(root().join("docs/invariants.md")).unwrap();
     let mut problems = Vec::new();
+    let ci = fs::read_to_string(root().join(".ci/run")).unwrap();
+    let steps = ci.split("for step in ").nth(1).and_then(|rest| rest.split(';').next()).unwrap();
     let (mut rows, mut seen) = (0, BTreeMap::new());
     for (index, row) in text.lines().enumerate().filter(|(_, line)| line.starts_with('|')) {
         if row.starts_with("| always |") || row.starts_with("|---") {
@@ -125,9 +133,12 @@ fn each_invariant_is_shown_by_tests_that_exist() {
         let mut shown = 0;
         for name in names {
             if let Some(target) = name.strip_prefix("make ") {
+                shown += usize::from(steps.split(' ').any(|step| step == target));
                 if !targets.contains(target) {
                     problem(format!("the Makefile has no target {target}"));
                 }
+            } else if name.starts_with("cargo ") {
+                wrong_task(&name.split(' ').collect::<Vec<_>>()).into_iter().for_each(&mut problem);
             } else {
                 shown += 1;
                 wrong_test(name, &tests).into_iter().for_each(&mut problem);

@@ -34,7 +34,7 @@ fn profile() -> Result<Json> {
     Ok(profile)
 }
 
-/// `PALISADE_FIXTURES=1`, by `make fixtures`.
+/// `PALISADE_FIXTURES=1`, by `cargo xtask fixtures`.
 pub(crate) async fn what_this_version_makes_is_kept(cluster: &mut Cluster) -> TestResult {
     rollout::permit(cluster, "apply")?;
     scan::permit(cluster, "apply")?;

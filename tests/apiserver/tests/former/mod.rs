@@ -29,7 +29,7 @@ use crate::{
 
 crate::groups::scenarios! {
     objects_of_the_last_release_are_taken_over: Audited 50;
-    // It writes into the repository: make fixtures.
+    // It writes into the repository: cargo xtask fixtures.
     what_this_version_makes_is_kept: Fixtures if "PALISADE_FIXTURES";
 }
 

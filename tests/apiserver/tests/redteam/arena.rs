@@ -24,7 +24,7 @@ pub(crate) const LIMIT: Duration = Duration::from_mins(1);
 pub(crate) enum Extent {
     /// What `make test` has time for.
     Quick,
-    /// Everything, by `make redteam`.
+    /// Everything, by `cargo xtask redteam`.
     Full,
 }
 

@@ -1,7 +1,7 @@
 //! The red team: attacks of a hostile tenant, a careless admin and a broken machine on a cluster with Palisade, as
 //! tables, on a real API server. No attack may be admitted, and nothing that complies may be denied.
 //!
-//! It prints a table of the attacks and their results. `make redteam` tries everything; as one of the tests, it tries
+//! It prints a table of the attacks and their results. `cargo xtask redteam` tries everything; as one of the tests, it tries
 //! fewer of the slow ones (`PALISADE_REDTEAM=full` for all of them).
 #![allow(clippy::disallowed_methods, reason = "tests on a real API server need a clock, files and processes")]
 

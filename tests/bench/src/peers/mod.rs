@@ -21,7 +21,7 @@ struct Way {
     /// The name of its arm and of its namespace.
     name: &'static str,
     about: &'static str,
-    /// The directory below the one of all peers where `make peers` keeps what it needs.
+    /// The directory below the one of all peers where `cargo xtask peers` keeps what it needs.
     directory: &'static str,
     /// Starts the engine for a namespace.
     start: fn(&Cluster, &Path, &str) -> Result<Engine>,
@@ -88,7 +88,7 @@ pub(crate) async fn all(directory: &Path, only: &Only, plan: Plan) -> Result<Vec
     for way in WAYS.iter().filter(|way| only.has(way.name)) {
         let own = directory.join(way.directory);
         if !own.is_dir() {
-            println!("==> {}: not measured, because make peers has not built it", way.name);
+            println!("==> {}: not measured, because cargo xtask peers has not built it", way.name);
             continue;
         }
         println!("==> {}: starting etcd, kube-apiserver and kube-controller-manager", way.name);

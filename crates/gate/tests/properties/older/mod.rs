@@ -1,4 +1,4 @@
-//! The policies of another version answer as those of this tree: `make compare WITH=path/of/its/palisade`.
+//! The policies of another version answer as those of this tree: `cargo xtask compare --with path/of/its/palisade`.
 //!
 //! That version's `palisade render` says what a profile becomes there; this tree compiles the same profile. Then one
 //! evaluator, this tree's, judges the same requests by both: match conditions, verdicts, violations, messages. All that
@@ -298,7 +298,7 @@ fn batches(older: &Older, what: &str, batch: impl Fn(usize, u64) -> Option<Vec<C
 }
 
 #[test]
-#[ignore = "needs another version: make compare WITH=path/of/its/palisade"]
+#[ignore = "needs another version: cargo xtask compare --with path/of/its/palisade"]
 fn the_policies_of_another_version_answer_to_all_fixtures_alike() {
     let (older, without) = (Older::new(), without());
     let (cases, left_out) = cases::of_fixtures(&without);
@@ -311,7 +311,7 @@ fn the_policies_of_another_version_answer_to_all_fixtures_alike() {
 }
 
 #[test]
-#[ignore = "needs another version: make compare WITH=path/of/its/palisade"]
+#[ignore = "needs another version: cargo xtask compare --with path/of/its/palisade"]
 fn the_policies_of_another_version_answer_to_random_pods_alike() {
     let (older, without) = (Older::new(), without());
     let (count, seed) = (variable("PALISADE_COMPARE_CASES", 10_000_u64), variable("PALISADE_COMPARE_SEED", 1_u64));
