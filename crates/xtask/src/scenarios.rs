@@ -1,4 +1,4 @@
-//! Tests on a real API server that `make test` leaves out or shortens.
+//! Tests on a real API server that `make test-all` leaves out or shortens.
 
 use clap::Subcommand;
 
@@ -34,7 +34,7 @@ pub(crate) enum Verb {
     },
     /// Scan 3,500 namespaces with 20,000 pods in the background, and compare with the API server's answers.
     Scan,
-    /// Run the suite of the Pod Security Standards (also part of `make test`).
+    /// Run the suite of the Pod Security Standards (also part of `make test-all`).
     Conformance,
     /// Measure the cost of requests with the longest lists for the API server, with and without evaluation.
     Bounds,

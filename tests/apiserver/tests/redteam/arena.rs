@@ -22,7 +22,7 @@ pub(crate) const LIMIT: Duration = Duration::from_mins(1);
 /// How much is tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Extent {
-    /// What `make test` has time for.
+    /// What `make test-all` has time for.
     Quick,
     /// Everything, by `cargo xtask redteam`.
     Full,

@@ -41,7 +41,7 @@ impl Kinds {
     /// The warnings that the client gets even if [`Self::validate`] finds an error, a part of [`Self::warnings`].
     /// `PrepareForCreate` adds them, before validation (`applyAppArmorVersionSkew` in
     /// `pkg/registry/core/pod/strategy.go`).
-    pub fn preparation_warnings(&self, sent: Sent<'_>) -> Vec<String> {
+    pub fn preparation_warnings(&self, sent: Submission<'_>) -> Vec<String> {
         let mut out = Warnings::new();
         let resource = (sent.resource.group.as_str(), sent.resource.kind.as_str());
         if resource == ("", "Pod") && sent.subresource.is_empty() && sent.old.is_none() {
