@@ -150,7 +150,7 @@ impl AdmissionChanges {
         let known = self.no_verdict.entry(why.to_owned()).or_default();
         known.count += 1;
         if known.count == 1 {
-            known.first = truncated(&which(), MAX_MESSAGE).to_owned();
+            truncated(&which(), MAX_MESSAGE).clone_into(&mut known.first);
         }
     }
 

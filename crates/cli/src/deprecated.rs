@@ -16,7 +16,8 @@ enum Now {
 }
 
 /// The former options of commands.
-const RENAMED: [(&str, &[&str], Now); 9] = [
+const RENAMED: [(&str, &[&str], Now); 10] = [
+    ("rollout", &["--to"], Now::Option("--stage")),
     ("audit", &["--profile", "-p"], Now::Option("--profile-name")),
     ("eval", &["-f", "--file"], Now::Option("--policies")),
     ("eval", &["--request"], Now::Positional),
@@ -135,7 +136,7 @@ fn command(arguments: &[OsString]) -> Option<(usize, String)> {
 fn renamed(command: &str, argument: &OsString) -> Option<(&'static str, Now, Option<String>)> {
     let text = argument.to_str()?;
     if let Some((name, new)) = FLAGS.iter().find(|(name, _)| *name == text) {
-        return Some((*name, Now::Flag(*new), None));
+        return Some((*name, Now::Flag(new), None));
     }
     let of_command = RENAMED.iter().filter(|(of, ..)| *of == command);
     of_command.flat_map(|(_, names, now)| names.iter().map(|name| (*name, *now))).find_map(|(name, now)| {
@@ -168,6 +169,7 @@ mod tests {
             ("check --explain p -p f --namespace n", "check --explain p -p f --namespace n", 0),
             ("diff new.yaml -f m n --namespaces s", "diff new.yaml --manifests m --manifests n --namespaces s", 1),
             ("audit log -p tools", "audit log --profile-name tools", 1),
+            ("rollout promote p n --to Warn", "rollout promote p n --stage Warn", 1),
             ("replay -f p log", "replay --profile p log", 1),
             ("report -f a -f b -o json", "report a b -o json", 2),
             ("suggest -f - --profile p", "suggest - --profile p", 1),

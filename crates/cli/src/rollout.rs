@@ -24,7 +24,7 @@ Examples:
   palisade rollout status toolforge
   palisade rollout pause toolforge
   palisade rollout retry toolforge tool-a tool-b
-  palisade rollout promote toolforge tool-c --to Warn
+  palisade rollout promote toolforge tool-c --stage Warn
 
 Exit codes: 0 success, 2 could not run.";
 
@@ -91,7 +91,7 @@ pub struct PromoteArgs {
     pub namespaces: Vec<String>,
     /// Stage of the namespaces: Deny, Warn or Audit.
     #[arg(long, value_name = "STAGE", default_value = "Deny", value_parser = stage)]
-    pub to: Stage,
+    pub stage: Stage,
 }
 
 fn stage(text: &str) -> Result<Stage, String> {
@@ -210,11 +210,11 @@ async fn promote(client: &Client, args: &PromoteArgs) -> Result<(), Failure> {
     let profile = &args.of.profile;
     read(client, profile).await?;
     let patch = json!({"metadata": {
-        "labels": {names::stage_label(profile): args.to.to_string()},
+        "labels": {names::stage_label(profile): args.stage.to_string()},
         "annotations": {names::rollout_annotation(profile): null},
     }});
     let api = Api::<Namespace>::all(client.clone());
-    change(&api, &args.namespaces, &patch, &format!("is at stage {}", args.to)).await
+    change(&api, &args.namespaces, &patch, &format!("is at stage {}", args.stage)).await
 }
 
 /// Patches namespaces, and prints the result for each.

@@ -10,6 +10,11 @@ use crate::args::Args;
 const FORMATS: [&str; 9] = ["human", "json", "yaml", "diff", "markdown", "html", "sarif", "junit", "github"];
 /// Commands whose output is not text by default: objects, or a page.
 const OTHER_DEFAULT: [&str; 3] = ["render", "migrate psp", "report"];
+/// Options with another kind of value in one command, with the reason.
+const DIFFERENT: [(&str, &str, &str); 2] = [
+    ("lint", "explain", "explains a rule by its ID, like rustc; check --explain explains objects"),
+    ("why", "pod", "also takes a pod of the cluster"),
+];
 /// Commands that evaluate pods and workloads of files or of a cluster.
 const EVALUATE: [&str; 5] = ["check", "diff", "replay", "report", "suggest"];
 
@@ -47,6 +52,9 @@ fn option_has_one_letter_and_one_kind_of_value() {
     for (path, command) in commands() {
         for arg in command.get_arguments() {
             let Some(long) = arg.get_long() else { continue };
+            if DIFFERENT.iter().any(|(of, option, _)| (*of, *option) == (path.as_str(), long)) {
+                continue;
+            }
             // A command may write one format, or several to files.
             let value = value_name(arg).replace("[=FILE]", "");
             values.entry(long.to_owned()).or_default().insert((arg.get_short(), value));

@@ -48,6 +48,19 @@ pub(crate) struct PolicyInputs<'a> {
     pub style: ExpressionStyle,
 }
 
+/// The variables about lists and strings with a limit.
+fn limits(all: &mut Variables, bounds: &[&'static Bound]) {
+    if bounds.is_empty() {
+        return;
+    }
+    all.push(
+        "withinBounds",
+        "all lists and strings are within their limits: docs/checks/bounds.md",
+        bounds::hold(bounds, &NAMES),
+    );
+    all.push("overBounds", "lists and strings above their limits: docs/checks/bounds.md", bounds::says(bounds, &NAMES));
+}
+
 /// The variables of a policy, in the order in which they depend on each other.
 pub(crate) fn variables(
     profile: &ToolSecurityProfile,
@@ -101,18 +114,7 @@ pub(crate) fn variables(
         }
     }
     all.extend(mutated.iter().cloned());
-    if !bounds.is_empty() {
-        all.push(
-            "withinBounds",
-            "all lists and strings are within their limits: docs/checks/bounds.md",
-            bounds::hold(bounds, &NAMES),
-        );
-        all.push(
-            "overBounds",
-            "lists and strings above their limits: docs/checks/bounds.md",
-            bounds::says(bounds, &NAMES),
-        );
-    }
+    limits(&mut all, bounds);
     for Lowered { check, rule, reads_parameters } in if customs.is_empty() { rules } else { declared } {
         let id = check.id;
         for (name, lowered) in &rule.variables {

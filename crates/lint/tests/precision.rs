@@ -169,6 +169,7 @@ fn unknown_custom_resource_field_is_an_error_unless_preserved() {
 #[test]
 fn blocked_finalizers_are_reported_only_where_removal_is_denied() {
     let deployments = ("apps", "v1", "CREATE, UPDATE", "deployments");
+    let updates = ("apps", "v1", "UPDATE", "deployments");
     let (warning, note, none) = (Some(Severity::Warning), Some(Severity::Info), None);
     let small = "size(object.spec.template.spec.containers) < 5";
     let plain = |rule: (&'static str, &'static str, &'static str, &'static str), expression: &str, expected| {
@@ -181,17 +182,9 @@ fn blocked_finalizers_are_reported_only_where_removal_is_denied() {
     let cases = [
         plain(deployments, small, note),
         plain(("apps", "v1", "CREATE", "deployments"), small, none),
-        plain(("apps", "v1", "UPDATE", "deployments"), small, warning),
-        (
-            vec![("apps", "v1", "CREATE", "deployments"), ("apps", "v1", "UPDATE", "deployments")],
-            validations(&[small]),
-            note,
-        ),
-        (
-            vec![("apps", "v1", "CREATE", "daemonsets"), ("apps", "v1", "UPDATE", "deployments")],
-            validations(&[small]),
-            warning,
-        ),
+        plain(updates, small, warning),
+        (vec![("apps", "v1", "CREATE", "deployments"), updates], validations(&[small]), note),
+        (vec![("apps", "v1", "CREATE", "daemonsets"), updates], validations(&[small]), warning),
         // What a subresource changes has no finalizers.
         plain(("apps", "v1", "'*'", "deployments/scale"), "object.spec.replicas < 5", none),
         plain(("''", "v1", "UPDATE", "pods/ephemeralcontainers"), "size(object.spec.containers) < 5", none),
@@ -227,32 +220,20 @@ fn blocked_finalizers_are_reported_only_where_removal_is_denied() {
             &format!("oldObject != null && [[object.spec, oldObject.spec]].all(p, p[0] == p[1]) || {small}"),
             none,
         ),
+        plain(updates, "object.metadata.?labels.orValue({}).all(k, k in oldObject.metadata.?labels.orValue({}))", none),
         plain(
-            ("apps", "v1", "UPDATE", "deployments"),
-            "object.metadata.?labels.orValue({}).all(k, k in oldObject.metadata.?labels.orValue({}))",
-            none,
-        ),
-        plain(
-            ("apps", "v1", "UPDATE", "deployments"),
+            updates,
             "object.metadata.labels.all(k, oldObject.metadata.labels[k] == object.metadata.labels[k])",
             none,
         ),
         // The name that an inner loop binds is another one.
         plain(
-            ("apps", "v1", "UPDATE", "deployments"),
+            updates,
             "object.metadata.labels.all(k, ['a'].all(j, object.spec.x.all(k, k in oldObject.metadata.labels)))",
             warning,
         ),
-        plain(
-            ("apps", "v1", "UPDATE", "deployments"),
-            "[object.spec.a, object.spec.b].exists(k, k == oldObject.spec.b)",
-            none,
-        ),
-        plain(
-            ("apps", "v1", "UPDATE", "deployments"),
-            "[object.spec.a, object.spec.b].all(k, k == oldObject.spec.b)",
-            warning,
-        ),
+        plain(updates, "[object.spec.a, object.spec.b].exists(k, k == oldObject.spec.b)", none),
+        plain(updates, "[object.spec.a, object.spec.b].all(k, k == oldObject.spec.b)", warning),
         // What looks like a guard and is none: metadata changes with the finalizers.
         plain(deployments, &format!("has(object.metadata.deletionTimestamp) && {small}"), note),
         plain(deployments, &format!("object == oldObject || {small}"), note),

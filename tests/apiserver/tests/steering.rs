@@ -128,7 +128,7 @@ async fn commands(cluster: &Cluster, strict: &str) -> TestResult {
         .await?;
     printed(cluster, &["rollout", "resume", strict]).await?;
     wait_rollout(cluster, strict, "two are promoted", |status| status.promoted == 2 && status.held == 1).await?;
-    let text = printed(cluster, &["rollout", "promote", strict, "two-2", "--to", "Warn"]).await?;
+    let text = printed(cluster, &["rollout", "promote", strict, "two-2", "--stage", "Warn"]).await?;
     ensure!(text.contains("namespace two-2 is at stage Warn"), "{text}");
     // Warn is not where the waves take it: it is judged, and held again.
     wait_rollout(cluster, strict, "held again", |status| status.held == 1 && status.pending == 0).await?;

@@ -99,7 +99,7 @@ impl<'a> Element<'a> {
         let mut found = Vec::new();
         if is_here {
             let start = Place { path: self.path.clone(), field: String::new(), value: self.value };
-            expand(start, path, &mut found);
+            expand(&start, path, &mut found);
         }
         found
     }
@@ -114,7 +114,7 @@ impl<'a> Element<'a> {
 }
 
 /// Follows a path such as `ports[*].hostPort`, into each element of a list.
-fn expand<'a>(at: Place<'a>, path: &str, found: &mut Vec<Place<'a>>) {
+fn expand<'a>(at: &Place<'a>, path: &str, found: &mut Vec<Place<'a>>) {
     let Some((first, rest)) = path.split_once('.').map(|(first, rest)| (first, Some(rest))).or(Some((path, None)))
     else {
         return;
@@ -124,7 +124,7 @@ fn expand<'a>(at: Place<'a>, path: &str, found: &mut Vec<Place<'a>>) {
     let field = if at.field.is_empty() { key.to_owned() } else { format!("{}.{key}", at.field) };
     let path = format!("{}.{key}", at.path);
     let mut go_on = |place: Place<'a>| match rest {
-        Some(rest) => expand(place, rest, found),
+        Some(rest) => expand(&place, rest, found),
         None => found.push(place),
     };
     match value.as_array().filter(|items| is_list && !items.is_empty()) {

@@ -37,13 +37,13 @@ The API server's admission plugins run as in palisade eval. See palisade eval --
 #[command(after_help = EXAMPLES)]
 pub struct TestArgs {
     /// Suite files, and directories to search for suites.
-    #[arg(value_name = "DIR|FILE", default_value = ".")]
+    #[arg(value_name = "FILE|DIR", default_value = ".")]
     pub paths: Vec<PathBuf>,
     /// Run only cases whose suite, file or name contains this text.
     #[arg(long, value_name = "TEXT")]
     pub filter: Option<String>,
     /// Run again when a file changes, until Ctrl-C.
-    #[arg(long, conflicts_with = "init")]
+    #[arg(short, long, conflicts_with = "init")]
     pub watch: bool,
     /// Output format: human, json, junit or tap. Append =FILE to write to a file. Repeatable.
     #[arg(short, long, value_name = "FORMAT[=FILE]", default_value = "human", help_heading = OUTPUT)]
