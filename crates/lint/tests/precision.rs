@@ -602,6 +602,11 @@ fn resources_without_a_schema_are_reported() {
              does not match it",
         ]
     );
+    // The group of another resource.
+    let rules = [("''", "v1", "CREATE", "deployments"), ("apps", "v1", "CREATE", "pods")];
+    let found = findings(&policy(&rules, &validations(&["true"])), "types-not-checked", Minor::V1_36);
+    let helps: Vec<_> = found.iter().filter_map(|one| one.help.as_deref()).collect();
+    assert_eq!(helps, ["it is in the API group \"apps\"", "it is in the API group \"\""]);
     // Versions that Kubernetes had.
     let rules = [
         ("autoscaling", "v2, v2beta2", "CREATE", "horizontalpodautoscalers"),

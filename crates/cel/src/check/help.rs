@@ -24,11 +24,11 @@ pub(super) fn function(name: &str, member: bool, environment: &Environment) -> O
     if let Some(since) = first_minor(name) {
         return Some(if since <= environment.minor().number() {
             format!(
-                "'{name}' is there from Kubernetes 1.{since} on, but new expressions may use it only from 1.{} on",
+                "'{name}' is available from Kubernetes 1.{since} on, but new expressions may use it only from 1.{} on",
                 since + 1
             )
         } else {
-            format!("'{name}' is there from Kubernetes 1.{since} on")
+            format!("'{name}' is available from Kubernetes 1.{since} on")
         });
     }
     let of_style = |name: &&str| {
@@ -44,7 +44,7 @@ fn arguments_of_macro(name: &str) -> Option<&'static str> {
     Some(match name {
         "has" => "write `has(x.field)`",
         "all" | "exists" | "exists_one" | "filter" => {
-            "write `list.all(element, condition)`: a name, then a condition; so for exists, exists_one and filter"
+            "write `list.all(element, condition)`: a name, then a condition; the same for exists, exists_one and filter"
         }
         "map" => "write `list.map(element, value)` or `list.map(element, condition, value)`",
         "optMap" | "optFlatMap" => "write `optional.optMap(name, value)`",
@@ -80,18 +80,18 @@ pub(super) fn overload(function: &str, overloads: &[&Overload], types: &[Type], 
             }
         })
         .collect();
-    (!function.starts_with(['_', '@', '!', '-'])).then(|| format!("there is {}", known.join(", ")))
+    (!function.starts_with(['_', '@', '!', '-'])).then(|| format!("use {}", known.join(", ")))
 }
 
 /// How values of two types can be made to meet.
 fn between(one: &Type, other: &Type) -> String {
     match (one, other) {
-        (Type::Optional(_), _) | (_, Type::Optional(_)) => "an optional is read with `.orValue(default)`".to_owned(),
+        (Type::Optional(_), _) | (_, Type::Optional(_)) => "read the optional with `.orValue(default)`".to_owned(),
         (Type::List(_), Type::List(_)) => "wrap one of the lists in `dyn(...)` if their elements are alike".to_owned(),
         (number, string) | (string, number)
             if *string == Type::String && matches!(number, Type::Int | Type::Uint | Type::Double | Type::Bool) =>
         {
-            "make a string of the other with `string(...)`".to_owned()
+            "convert the other value with `string(...)`".to_owned()
         }
         _ => format!("convert one of them (`string(...)`, `int(...)`), or wrap '{other}' in `dyn(...)`"),
     }
@@ -109,7 +109,7 @@ pub(super) fn mismatch(expected: &Type, found: &Type) -> Option<String> {
 /// For a selection from a type that has no fields.
 pub(super) fn no_fields(of: &Type) -> Option<String> {
     match of {
-        Type::List(_) => Some("a list has elements, not fields: `[0]`, or `.exists(e, e.field == ...)`".to_owned()),
+        Type::List(_) => Some("read an element of the list: `[0]`, or `.exists(e, e.field == ...)`".to_owned()),
         _ => None,
     }
 }
@@ -134,12 +134,13 @@ pub(super) fn field(field: &str, of: &str, fields: &Fields, environment: &Enviro
         return Some(similar);
     }
     if of == "kubernetes.variables" {
-        return Some("a variable sees only the variables before it, and their names as they are written".to_owned());
+        return Some("a variable can read only earlier variables, by their exact names".to_owned());
     }
     let mut others: Vec<&str> =
         environment.structs().filter(|(_, fields)| fields.contains_key(field)).map(|(name, _)| name).collect();
-    // Those of the same kind, if there are any: of a pod nobody means a namespace.
+    // Types of the request and the namespace are no alternative for an object. Types of the same kind come before others.
     let root = of.split('.').next().unwrap_or(of);
+    others.retain(|name| root == "kubernetes" || !name.starts_with("kubernetes."));
     if others.iter().any(|name| name.split('.').next() == Some(root)) {
         others.retain(|name| name.split('.').next() == Some(root));
     }

@@ -148,21 +148,21 @@ fn type_error_help_suggests_a_fix() {
         ("namespaceObject.metadata.lables", "did you mean 'labels'?"),
         ("variables.container", "did you mean 'containers'?"),
         ("request.labels", "it exists on kubernetes.NamespaceMetadata"),
-        ("[1].sort()", "'sort' is there from Kubernetes 1.34 on"),
+        ("[1].sort()", "'sort' is available from Kubernetes 1.34 on"),
         (
             "semver('1.0.0')",
-            "'semver' is there from Kubernetes 1.33 on, but new expressions may use it only from 1.34 on",
+            "'semver' is available from Kubernetes 1.33 on, but new expressions may use it only from 1.34 on",
         ),
         (
             "[1].all(true)",
-            "write `list.all(element, condition)`: a name, then a condition; so for exists, exists_one and filter",
+            "write `list.all(element, condition)`: a name, then a condition; the same for exists, exists_one and filter",
         ),
-        ("'a' + 1", "make a string of the other with `string(...)`"),
+        ("'a' + 1", "convert the other value with `string(...)`"),
         ("[1] + ['a']", "wrap one of the lists in `dyn(...)` if their elements are alike"),
         ("true && object.?b", "read the optional with `.orValue(false)`"),
         ("contains('a', 'b')", "call it as `x.contains()`"),
-        ("'a'.split(1)", "there is string.split(string), string.split(string, int)"),
-        ("request.userInfo.groups.x", "a list has elements, not fields: `[0]`, or `.exists(e, e.field == ...)`"),
+        ("'a'.split(1)", "use string.split(string), string.split(string, int)"),
+        ("request.userInfo.groups.x", "read an element of the list: `[0]`, or `.exists(e, e.field == ...)`"),
     ] {
         let help = environment.check(source).unwrap_err()[0].help.clone();
         assert_eq!(help.as_deref(), Some(expected), "{source}");

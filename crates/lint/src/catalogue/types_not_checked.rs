@@ -31,10 +31,12 @@ version: the rule does not match it. If the rule also names a version that is se
 };
 
 /// The reason why there is no schema.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Reason {
     /// A built-in group has no such resource.
     NoResource,
+    /// Another built-in group has it.
+    OtherGroup(String),
     /// The API server serves the resource in other versions only, and none that the rule names.
     NotServed,
     /// The same, and the rule names a version that is served.
@@ -63,25 +65,30 @@ pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
                 Reason::NoResource => (
                     format!("Kubernetes {minor} has no resource {names}: the rule does not match it"),
                     Severity::Warning,
-                    "write its plural in lower case, such as pods",
+                    "write its plural in lower case, such as pods".to_owned(),
+                ),
+                Reason::OtherGroup(group) => (
+                    format!("Kubernetes {minor} has no resource {names}: the rule does not match it"),
+                    Severity::Warning,
+                    format!("it is in the API group {group:?}"),
                 ),
                 Reason::NotServed => (
                     format!("Kubernetes {minor} does not serve {names}: the rule does not match it"),
                     Severity::Warning,
-                    "add the version that is served",
+                    "add the version that is served".to_owned(),
                 ),
                 Reason::Superseded => (
                     format!("Kubernetes {minor} does not serve {names}: only older clusters need this version"),
                     Severity::Info,
-                    "remove the version if no such cluster has the policy",
+                    "remove the version if no such cluster has the policy".to_owned(),
                 ),
                 Reason::Unknown => (
                     format!("no schema for {names}: types were not checked"),
                     Severity::Info,
-                    "lint the CustomResourceDefinition with the policy",
+                    "lint the CustomResourceDefinition with the policy".to_owned(),
                 ),
             };
-            let (severity, help) = (Some(severity), Some(help.to_owned()));
+            let (severity, help) = (Some(severity), Some(help));
             let path = format!("{path}.resources");
             found.put(&policy.item, Found { path, message, help, severity, ..Found::default() });
         }
@@ -121,7 +128,10 @@ fn reason(
         let superseded = served.any(|one| rule.versions.iter().any(|named| named == "*" || named == one));
         if superseded { Reason::Superseded } else { Reason::NotServed }
     } else if discovery::has_group(kinds, group) {
-        Reason::NoResource
+        match kinds.resources().iter().find(|one| one.by_default && one.plural == resource) {
+            Some(other) => Reason::OtherGroup(other.group.clone()),
+            None => Reason::NoResource,
+        }
     } else if FORMER.contains(&group) {
         Reason::NotServed
     } else {
