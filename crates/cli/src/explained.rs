@@ -1,4 +1,4 @@
-//! What profiles do to a pod or workload: the defaults that they set, its violations, and the smallest change that
+//! The effect of profiles on a pod or workload: the fields that they set, its violations, and the smallest change that
 //! fixes them.
 
 use std::fmt::Write as _;

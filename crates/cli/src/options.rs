@@ -6,12 +6,11 @@ use k8s_openapi::jiff::Timestamp;
 use palisade_apiserver::admission::{PLUGINS, Plugins, UnknownPlugin};
 use palisade_cel::Minor;
 
+pub use crate::output::OUTPUT;
 use crate::report::{Failure, Problem};
 
 /// Heading of options for input.
 pub const INPUT: &str = "Input";
-/// Heading of options for output.
-pub const OUTPUT: &str = "Output";
 
 /// The help of `--kube-version`.
 pub fn kube_version_help() -> String {

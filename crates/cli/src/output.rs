@@ -11,9 +11,11 @@ use serde_json::Value as Json;
 
 use crate::{
     capture,
-    options::OUTPUT,
     report::{self, Failure, Problem, Source},
 };
+
+/// Heading of options for output.
+pub const OUTPUT: &str = "Output";
 
 /// Prints to standard output.
 pub fn print(text: &str) -> Result<(), Failure> {

@@ -5,10 +5,9 @@ use std::collections::BTreeMap;
 use palisade_api::{IntOrText, ToolSecurityProfile};
 
 use crate::{
-    cluster::could_not_run,
     options::INPUT,
     profiles::{self, Accepted},
-    report::Failure,
+    report::{Failure, Problem},
 };
 
 /// The arguments for values of parameters.
@@ -45,7 +44,8 @@ pub fn set(accepted: Vec<Accepted>, values: &BTreeMap<String, IntOrText>) -> Res
     for name in values.keys() {
         let declares = |one: &Accepted| one.profile.spec.parameters.iter().any(|parameter| parameter.name == *name);
         if !accepted.iter().any(declares) {
-            return Err(could_not_run(format!("--param {name}: no profile has this parameter")));
+            let problem = Problem::new(format!("--param {name}: no profile has this parameter"));
+            return Err(Failure::CouldNotRun(vec![problem]));
         }
     }
     let again = |one: Accepted| {

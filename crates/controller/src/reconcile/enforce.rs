@@ -83,7 +83,7 @@ impl Reconcile<'_> {
         changed.map(|()| later.next())
     }
 
-    /// Puts `target` in effect, unless it is. Breaks off if the reconciliation must wait for parameters, or start again
+    /// Puts `target` in effect, unless it is. Stops if the reconciliation must wait for parameters, or start again
     /// because the API server rejected the generation; otherwise continues with the result of the writes.
     async fn put_in_force(
         &self,
@@ -130,7 +130,7 @@ impl Reconcile<'_> {
         cx.registration.want(target, Wanted::of(target, engine(observed, progress)));
     }
 
-    /// The condition Enforced, from the answers of the probes; `None` if they are not known yet. Breaks off if the
+    /// The condition Enforced, from the answers of the probes; `None` if they are not known yet. Stops if the
     /// probes refute the generation: then the reconciliation starts again.
     fn enforced(
         &self,
