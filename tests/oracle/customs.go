@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
+	"maps"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -269,8 +272,51 @@ func customs(seed uint64, count int, each func(customLine) error) error {
 	return nil
 }
 
-// writeCustoms writes a line for each definition and each object, compressed. With the file of the base minor, it answers
-// the lines of that one, and writes what differs.
+// renewCustoms answers the lines of an earlier file.
+func renewCustoms(lines []byte, each func(customLine) error) error {
+	var server *customServer
+	for text := range bytes.Lines(lines) {
+		var line customLine
+		if err := utiljson.Unmarshal(text, &line); err != nil {
+			return err
+		}
+		if line.CRD != nil {
+			// Integers stay integers.
+			var definition struct {
+				CRD json.RawMessage `json:"crd"`
+			}
+			if err := json.Unmarshal(text, &definition); err != nil {
+				return err
+			}
+			if err := utiljson.Unmarshal(definition.CRD, &line.CRD); err != nil {
+				return err
+			}
+			errs, err := refusal(line.CRD)
+			if err != nil {
+				return err
+			}
+			line.Refused, line.customAnswer = len(errs) > 0, customAnswer{Errors: errs}
+			if !line.Refused {
+				if server, err = newCustomServer(line.CRD); err != nil {
+					return err
+				}
+			}
+		} else {
+			var err error
+			if line.customAnswer, err = server.answer(line); err != nil {
+				return fmt.Errorf("%s: %w", line.ID, err)
+			}
+		}
+		if err := each(line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeCustoms writes a line for each definition and each object, compressed. If the file exists, its definitions and
+// objects are kept, and the answers are renewed. With the file of the base minor, it answers the lines of that one, and
+// writes what differs.
 func writeCustoms(seed uint64, count int, file, base string) error {
 	var text bytes.Buffer
 	write := func(line customLine) error {
@@ -281,7 +327,14 @@ func writeCustoms(seed uint64, count int, file, base string) error {
 		return err
 	}
 	if base == "" {
-		if err := customs(seed, count, write); err != nil {
+		kept, err := gunzip(file)
+		switch {
+		case err == nil:
+			err = renewCustoms(kept, write)
+		case errors.Is(err, fs.ErrNotExist):
+			err = customs(seed, count, write)
+		}
+		if err != nil {
 			return err
 		}
 		return writeGzip(file, text.Bytes())
@@ -523,13 +576,13 @@ func (g *customGenerator) combinations(out map[string]any, kind string) {
 			if g.chance(50) {
 				nested["required"] = []any{oneOf(g, "a", "b", "c")}
 			}
-			for name, of := range out["properties"].(map[string]any) {
+			properties := out["properties"].(map[string]any)
+			for _, name := range slices.Sorted(maps.Keys(properties))[:min(1, len(properties))] {
 				inner := map[string]any{}
-				if kind, ok := of.(map[string]any)["type"].(string); ok && g.chance(50) {
+				if kind, ok := properties[name].(map[string]any)["type"].(string); ok && g.chance(50) {
 					g.constraints(inner, kind)
 					nested["properties"] = map[string]any{name: inner}
 				}
-				break
 			}
 			return nested
 		}

@@ -170,7 +170,7 @@ fn split(path: &Path, directory: &Path) -> Result<Vec<PathBuf>, Error> {
 
 fn fuzz_custom(random: &Random) -> Result<(), Error> {
     let at = target().join("fuzz-custom");
-    directory(&at, false)?;
+    directory(&at, true)?;
     let lines = at.join("lines.jsonl.gz");
     run(oracle(&build(Minor::DEFAULT)?, &format!("custom {} {}", random.seed, random.count)).arg(&lines))?;
     let mut test = cargo("test -p palisade-apiserver --test offline -- customs::random --nocapture");
