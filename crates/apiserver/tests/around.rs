@@ -1,4 +1,4 @@
-//! What the API server demands around an object, whatever its kind: its owners, its namespace, its name, its version, and the
+//! The rules of the API server around an object of any kind: its owners, its namespace, its name, its version, and the
 //! methods of its resource.
 
 use std::collections::BTreeSet;
@@ -149,7 +149,7 @@ fn service(kind: &str, more: &Json) -> Json {
     json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s", "namespace": "n"}, "spec": spec})
 }
 
-/// What depends on the type goes with it, unless the client changes it at the same time.
+/// A change of the type also removes the fields that depend on it, unless the client changes them at the same time.
 #[test]
 fn a_service_changes_its_type() {
     let cluster = cluster(&[]);

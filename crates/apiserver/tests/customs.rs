@@ -1,5 +1,5 @@
-//! What the API server's own code says of random custom resources, and of texts with a format (`tests/oracle/custom`),
-//! compared with what this crate says.
+//! The answers of the API server's own code to random custom resources, and to strings with a format
+//! (`tests/oracle/custom`), compared with the answers of this crate.
 //!
 //! `CUSTOM_RESOURCES=file` compares another file of the oracle in place of the golden ones, as `cargo xtask fuzz-custom`
 //! does.
@@ -32,7 +32,7 @@ fn texts(errors: &[FieldError]) -> Vec<String> {
     errors.iter().map(|error| format!("{}: {}", error.field, error.body)).collect()
 }
 
-/// What becomes of an object, as the oracle writes it.
+/// The answer to an object, as the oracle writes it.
 fn answer(kinds: &Kinds, line: &Json) -> Json {
     let resource = kinds.by_kind("example.org/v1", "Case").unwrap();
     let subresource = if line["status"] == true { "status" } else { "" };

@@ -21,7 +21,7 @@ fn established(definition: &Value) -> Value {
     old
 }
 
-/// What the API server writes in the words of its own types: only what is before and after is compared.
+/// The API server prints values of its own types: the test compares only the text before and after them.
 fn same(wanted: &str, found: &str) -> bool {
     if wanted == found {
         return true;
@@ -79,7 +79,7 @@ fn compare(minor: Minor, what: &str, line: &Value, object: &Value, old: Option<&
     (!differences.is_empty()).then_some(if same_verdict { Text(text) } else { Verdict(text) })
 }
 
-/// What is known to have no verdict: certificates, and URLs that only Go's parser knows.
+/// Definitions without a verdict: certificates, and URLs that only Go's parser accepts.
 fn is_open(why: &str) -> bool {
     ["whether these are certificates", "what Go makes of the URL"].iter().any(|known| why.contains(known))
 }

@@ -158,12 +158,13 @@ mod tests {
             let Some(version) = name.strip_prefix("kubernetes@v1.") else { continue };
             let Ok(minor) = format!("1.{version}").parse::<Minor>() else { continue };
             let files = [entry.path(), modules.join(format!("apiserver@v0.{version}"))];
-            let read = |path: std::path::PathBuf| fs::read_to_string(path.join("pkg/features/kube_features.go")).ok();
-            let sources: Vec<_> = files.into_iter().filter_map(read).collect();
-            // One of the two modules may be there for another reason.
-            if sources.len() < 2 {
+            // One of the two modules may have been downloaded alone.
+            if !files.iter().all(|module| module.is_dir()) {
                 continue;
             }
+            let read = |path: std::path::PathBuf| fs::read_to_string(path.join("pkg/features/kube_features.go")).ok();
+            let sources: Vec<_> = files.into_iter().filter_map(read).collect();
+            assert_eq!(sources.len(), 2, "{name}");
             for (gate, _) in ON_SINCE {
                 assert_eq!(gate.is_on(minor), default(&sources, *gate, minor), "{gate:?} in {name}");
                 compared += 1;

@@ -42,7 +42,7 @@ pub(in super::super) fn duplicates(
 }
 
 fn unique(minor: Minor, schema: &Value, given: &[Value], path: &str, errors: &mut Vec<FieldError>) {
-    // Each with what is shown of it, and what it is told from others by.
+    // Each element with its text in the error, and its key for the comparison.
     let keys: Vec<(Value, String)> = match schema.get("x-kubernetes-list-type").and_then(Value::as_str) {
         Some("set") => given.iter().map(|item| (item.clone(), identity(item))).collect(),
         Some("map") => {
