@@ -77,7 +77,7 @@ if command -v objcopy >/dev/null; then
 	for program in prefix/bin/palisade root/usr/local/bin/palisade-controller root/usr/local/bin/palisade-webhook; do
 		objcopy --dump-section ".dep-v0=$at/deps" "$(realpath "$program")" /dev/null || fail "$program has no section .dep-v0"
 		{ printf '\037\213\010\0\0\0\0\0\0\0'; tail -c +3 deps; } | gzip -dc > deps.json 2>/dev/null || true
-		grep -q '"name":"palisade-objects"' deps.json || fail "$program does not name palisade-objects"
+		grep -q '"name":"palisade-kube-json"' deps.json || fail "$program does not name palisade-kube-json"
 	done
 fi
 

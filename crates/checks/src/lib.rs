@@ -34,7 +34,7 @@ mod updates;
 mod value;
 
 /// With these the files of the catalogue build their examples.
-pub(crate) use palisade_objects::{json, pod};
+pub(crate) use palisade_kube_json::{json, pod};
 
 pub use check::{Check, Field, Finding, FindingScope, Pss, Rule};
 pub use defaults::{Condition, Constant, DefaultValue, FieldDefault, Subject};

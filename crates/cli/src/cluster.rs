@@ -6,7 +6,7 @@ use kube::{
     Client, Config,
     config::{KubeConfigOptions, Kubeconfig},
 };
-use palisade_process::lists::bounded;
+use palisade_runtime::lists::bounded;
 
 use crate::report::{Failure, Problem};
 

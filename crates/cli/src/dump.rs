@@ -7,7 +7,7 @@ use std::{
 };
 
 use kube::Client;
-use palisade_objects::existing::is_current;
+use palisade_kube_json::existing::is_current;
 use serde_json::Value as Json;
 
 use crate::{

@@ -2,7 +2,7 @@
 //! namespaces and the version of the API server.
 
 use palisade_cel::Minor;
-use palisade_objects::json::set;
+use palisade_kube_json::json::set;
 use serde_json::Value as Json;
 
 use crate::{

@@ -4,12 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::jiff::Timestamp;
+use palisade_admission::requests::{Cluster, Operation, Outcome, Plugins, Review, User};
 use palisade_api::{Settings, ToolSecurityParamsSpec, Values, catalogue, names::Shape};
-use palisade_apiserver::admission::{Cluster, Operation, Outcome, Plugins, Review, User};
 use palisade_cel::Minor;
 use palisade_checks::Check;
 use palisade_compiler::{ChangedBy, Mutation, VIOLATIONS, violation};
-use palisade_objects::{
+use palisade_kube_json::{
     json::set,
     workload::{WORKLOADS, Workload},
 };

@@ -3,8 +3,8 @@
 
 use std::fmt::Write as _;
 
+use palisade_kube_json::workload::Workload;
 use palisade_mutation::{Change, MutationRequest, Plan};
-use palisade_objects::workload::Workload;
 use serde::Serialize;
 use serde_json::Value as Json;
 

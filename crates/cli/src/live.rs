@@ -10,11 +10,11 @@ use kube::{
 use palisade_api::{ToolSecurityException, ToolSecurityProfile, names::API_VERSION};
 use palisade_cel::{Minor, NotAMinor};
 use palisade_compiler::Request;
-use palisade_objects::{
+use palisade_kube_json::{
     json::set,
     workload::{WORKLOADS, Workload},
 };
-use palisade_process::lists;
+use palisade_runtime::lists;
 use serde::de::DeserializeOwned;
 use serde_json::{Value as Json, json};
 

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use palisade_process::on_large_stack;
+use palisade_runtime::on_large_stack;
 
 fn main() -> ExitCode {
     // What is compiled and judged is in files of others: none of them may end the process without a message.

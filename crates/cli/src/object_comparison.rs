@@ -1,6 +1,6 @@
 //! Existing objects, evaluated before and after a change of profiles.
 
-use palisade_objects::{
+use palisade_kube_json::{
     existing::{anew, is_current},
     owners::{Owners, Reference},
 };

@@ -1,11 +1,11 @@
 //! Active profiles in an offline cluster.
 
 use k8s_openapi::jiff::Timestamp;
-use palisade_api::crd;
-use palisade_apiserver::{
-    admission::Cluster,
+use palisade_admission::{
     create::{Refused, Status},
+    requests::Cluster,
 };
+use palisade_api::crd;
 use palisade_cel::Minor;
 use palisade_compiler::ChangedBy;
 

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use k8s_openapi::jiff::Timestamp;
-use palisade_apiserver::admission::{PLUGINS, Plugins, UnknownPlugin};
+use palisade_admission::requests::{PLUGINS, Plugins, UnknownPlugin};
 use palisade_cel::Minor;
 
 pub use crate::output::OUTPUT;

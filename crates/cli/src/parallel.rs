@@ -8,7 +8,7 @@ use std::{
     thread,
 };
 
-use palisade_process::STACK;
+use palisade_runtime::STACK;
 
 /// The number of threads.
 pub fn threads() -> usize {

@@ -1,6 +1,6 @@
 //! Pods in files.
 
-use palisade_apiserver::objects::{Kinds, Submission};
+use palisade_admission::objects::{Kinds, Submission};
 use palisade_cel::Minor;
 use serde_json::Value as Json;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use palisade_objects::{
+use palisade_kube_json::{
     existing::{anew, is_current},
     owners::{Owners, Reference},
     workload::Workload,

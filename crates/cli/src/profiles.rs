@@ -10,7 +10,7 @@ use palisade_api::{
 use palisade_cel::Minor;
 use palisade_compiler::{ChangedBy, Compiled, Mutation};
 use palisade_gate::Checked;
-use palisade_process::on_large_stack;
+use palisade_runtime::on_large_stack;
 use serde_json::Value as Json;
 
 use crate::{
@@ -217,7 +217,7 @@ pub fn warn(accepted: &[Accepted]) {
         }
         for other in &accepted[..index] {
             let [mine, theirs] = [one, other].map(|of| palisade_compiler::namespace_selector(&of.profile.spec));
-            if palisade_objects::selector::overlap(&mine, &theirs)
+            if palisade_kube_json::selector::overlap(&mine, &theirs)
                 && palisade_compiler::redirect_each_other(&one.profile.spec, &other.profile.spec)
             {
                 report::note(&format!(

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use k8s_openapi::jiff::Timestamp;
+use palisade_admission::requests;
 use palisade_api::names;
-use palisade_apiserver::admission;
 use palisade_cel::Minor;
-use palisade_objects::{
+use palisade_kube_json::{
     existing::anew,
     json::set,
     owners::{Owners, Reference},
@@ -202,7 +202,7 @@ struct Replay<'a> {
 /// A request that can be evaluated.
 struct AuditedRequest {
     object: Json,
-    user: admission::User,
+    user: requests::User,
     /// The recorded answer of the profiles.
     before: Vec<Violation>,
     place: Place,
@@ -371,8 +371,8 @@ fn violations(finding: Finding) -> Vec<Violation> {
     checks.into_iter().map(of).collect()
 }
 
-fn user(user: User) -> admission::User {
-    admission::User { name: user.username, uid: user.uid, groups: user.groups, extra: user.extra }
+fn user(user: User) -> requests::User {
+    requests::User { name: user.username, uid: user.uid, groups: user.groups, extra: user.extra }
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use palisade_api::{
     ToolSecurityProfile, ToolSecurityProfileSpec, names,
     revision::{Revision, by_age},
 };
-use palisade_process::lists;
+use palisade_runtime::lists;
 use serde_json::Value as Json;
 
 use crate::{

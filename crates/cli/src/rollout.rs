@@ -10,7 +10,7 @@ use kube::{
     core::ObjectMeta,
 };
 use palisade_api::{HELD_BY_VIOLATIONS, RolloutPhase, RolloutStatus, Stage, ToolSecurityProfile, names};
-use palisade_process::lists;
+use palisade_runtime::lists;
 use serde_json::{Value as Json, json};
 
 use crate::{

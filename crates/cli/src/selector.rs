@@ -59,7 +59,7 @@ fn requirement(part: &str) -> Result<LabelSelectorRequirement, String> {
 mod tests {
     use std::collections::BTreeMap;
 
-    use palisade_objects::selector::matches;
+    use palisade_kube_json::selector::matches;
 
     use super::*;
 

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fmt::Write as _};
 
 use palisade_api::catalogue;
 use palisade_checks::{Check, Field};
-use palisade_objects::workload::Workload;
+use palisade_kube_json::workload::Workload;
 use serde::Serialize;
 use serde_json::{Value as Json, json};
 

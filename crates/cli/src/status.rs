@@ -9,7 +9,7 @@ use std::{
 use k8s_openapi::jiff::Timestamp;
 use kube::{Api, Client, ResourceExt, api::ListParams};
 use palisade_api::{ToolSecurityProfile, ToolSecurityProfileStatus};
-use palisade_process::lists;
+use palisade_runtime::lists;
 use serde_json::{Value as Json, json};
 
 use crate::{

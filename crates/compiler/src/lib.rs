@@ -56,7 +56,7 @@ use palisade_api::{
     settings::{self, Implied},
 };
 use palisade_checks::{Check, FindingScope, Lowering, Rule, Uses};
-use palisade_objects::selector::Labels;
+use palisade_kube_json::selector::Labels;
 
 pub use bundle::{Bundle, PolicyWithBindings};
 pub use custom::Custom;
@@ -357,5 +357,5 @@ pub fn selects(spec: &ToolSecurityProfileSpec, namespace: &Namespace) -> bool {
     !names::PROTECTED_NAMESPACES.contains(&namespace.name.as_str())
         && namespace.name != names::PROBE_NAMESPACE
         && !excluded.contains(namespace.name.as_str())
-        && palisade_objects::selector::matches(&spec.namespace_selector, &namespace.labels)
+        && palisade_kube_json::selector::matches(&spec.namespace_selector, &namespace.labels)
 }

@@ -12,7 +12,7 @@ use palisade_checks::{
     defaults::{self, PodNames, Step},
     settings::redirect::Redirect,
 };
-use palisade_objects::json::Change as _;
+use palisade_kube_json::json::Change as _;
 use serde_json::{Value as Json, json};
 
 use crate::{

@@ -5,7 +5,7 @@ use palisade_api::{
     names::{self, Part, Shape},
 };
 use palisade_checks::Check;
-use palisade_objects::{
+use palisade_kube_json::{
     json::Change as _,
     pod,
     selector::Labels,
@@ -89,7 +89,7 @@ impl Probes {
         };
         let own = OwnStage::of(&profile.spec.enforcement);
         Self {
-            labels: palisade_objects::selector::satisfying(&profile.spec.namespace_selector, &fixed),
+            labels: palisade_kube_json::selector::satisfying(&profile.spec.namespace_selector, &fixed),
             params: parameterized.then(|| ToolSecurityParamsSpec::of(&values)),
             violating: violating(&|check| own.is_none_or(|own| own.shape_judges(check.id))),
             violating_checks: own.and_then(|own| violating(&|check| own.has(check.id))).map(of_checks),

@@ -7,7 +7,7 @@ use palisade_api::{
     ToolSecurityProfileSpec, Values,
 };
 use palisade_checks::{Author, Use, Uses};
-use palisade_objects::{selector::Labels, text::truncated};
+use palisade_kube_json::{selector::Labels, text::truncated};
 use regex::{Regex, RegexBuilder};
 use serde::{Deserialize, Serialize};
 

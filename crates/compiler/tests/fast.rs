@@ -9,7 +9,7 @@ fn profile(spec: &Json) -> ToolSecurityProfile {
         "spec": {"namespaceSelector": {"matchLabels": {"a": "b"}}, "baseline": "Privileged",
             "enforcement": {"workloads": "Deny"}},
     });
-    palisade_objects::pod::merge(&mut whole["spec"], spec);
+    palisade_kube_json::pod::merge(&mut whole["spec"], spec);
     serde_json::from_value(whole).unwrap()
 }
 
@@ -156,7 +156,7 @@ fn conditions_of_whole_profiles_change_only_on_purpose() {
 fn condition_of_the_native_mutation_changes_only_on_purpose() {
     let toolforge = include_str!("../../../examples/toolforge/profile.yaml");
     let mut toolforge: Json = serde_saphyr::from_str(toolforge).unwrap();
-    palisade_objects::pod::merge(&mut toolforge["spec"], &json!({"mutation": {"defaults": "Secure"}}));
+    palisade_kube_json::pod::merge(&mut toolforge["spec"], &json!({"mutation": {"defaults": "Secure"}}));
     let own = json!({
         "baseline": "Restricted",
         "mutation": {"defaults": "Secure", "additionalDefaults": ["HostUsers"]},

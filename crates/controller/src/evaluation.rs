@@ -8,8 +8,8 @@ use palisade_api::{
 };
 use palisade_compiler::Namespace;
 use palisade_gate::{Decision, ValidationRequest, Validator, Violation, namespace as namespace_object};
+use palisade_kube_json::workload::WORKLOADS;
 use palisade_mutation::{MutationRequest, Plan};
-use palisade_objects::workload::WORKLOADS;
 use serde_json::{Value as Json, json};
 
 use crate::{generations::accepted::AcceptedProfile, message::counted};

@@ -4,7 +4,7 @@ use std::{net::SocketAddr, str::FromStr, time::Duration};
 
 use clap::builder::RangedU64ValueParser;
 use http::Uri;
-use palisade_process::duration;
+use palisade_runtime::duration;
 
 use crate::leader::lease::Timing;
 

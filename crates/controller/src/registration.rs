@@ -33,7 +33,7 @@ use palisade_api::{
     names::{self, OPERATOR_NAMESPACE, WEBHOOK, WEBHOOK_CA},
     settings::mutation::Engine,
 };
-use palisade_process::{Supervisor, watch_backoff};
+use palisade_runtime::{Supervisor, watch_backoff};
 use tokio::{
     sync::Notify,
     time::{sleep, timeout},

@@ -18,7 +18,7 @@ use opentelemetry::{KeyValue, trace::TracerProvider as _};
 use opentelemetry_http::{HttpClient, HttpError};
 use opentelemetry_otlp::{ExporterBuildError, SpanExporter, WithExportConfig as _, WithHttpConfig as _};
 use opentelemetry_sdk::{Resource, trace::SdkTracerProvider};
-use palisade_process::Spans;
+use palisade_runtime::Spans;
 use tokio::{runtime::Handle, time::timeout};
 use tracing_subscriber::{
     Layer, Registry,

@@ -8,7 +8,7 @@ use palisade_cel::{
     value::Value,
 };
 use palisade_compiler::{Compiled, Custom};
-use palisade_objects::text::truncated;
+use palisade_kube_json::text::truncated;
 use serde_json::{Value as Json, json};
 
 use crate::{

@@ -1,15 +1,15 @@
 //! The defaults of custom checks (`spec.customChecks[].default`), before pods are tried with them: a pod must have the
 //! field, be able to leave it unset, and be able to have the value.
 
-use palisade_api::{CustomDefault, CustomTarget, Diagnostic};
-use palisade_apiserver::{
-    admission::{Cluster, Operation, Outcome},
+use palisade_admission::{
     objects::{AdmissionObject, Refused, Submission},
+    requests::{Cluster, Operation, Outcome},
 };
+use palisade_api::{CustomDefault, CustomTarget, Diagnostic};
 use palisade_cel::{Minor, environment::RESERVED};
 use palisade_checks::defaults;
 use palisade_compiler::{Compiled, Custom};
-use palisade_objects::pod;
+use palisade_kube_json::pod;
 use serde_json::{Value as Json, json};
 
 /// The errors in defaults, each at its place in the profile. A field must be known to the oldest supported minor.

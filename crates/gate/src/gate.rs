@@ -8,7 +8,7 @@ use palisade_api::{
 };
 use palisade_checks::fixture::Fixture;
 use palisade_compiler::{Compiled, Custom, PolicyWithBindings, Probe};
-use palisade_objects::{
+use palisade_kube_json::{
     json::Change as _,
     pod,
     workload::{WORKLOADS, Workload},

@@ -4,14 +4,14 @@
 
 use std::{collections::BTreeSet, sync::LazyLock};
 
-use palisade_api::{Diagnostic, Published, crd, names};
-use palisade_apiserver::{
+use palisade_admission::{
     create::{self, FieldError, Refused},
     objects::{self, Kinds, RequestContext, Submission},
 };
+use palisade_api::{Diagnostic, Published, crd, names};
 use palisade_cel::Minor;
 use palisade_compiler::Compiled;
-use palisade_objects::json::set;
+use palisade_kube_json::json::set;
 use serde_json::{Value as Json, json};
 
 use crate::place::prefix;

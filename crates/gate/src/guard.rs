@@ -2,7 +2,7 @@
 
 use palisade_api::{Diagnostic, names::Part};
 use palisade_compiler::{Compiled, PolicyWithBindings};
-use palisade_objects::json::set;
+use palisade_kube_json::json::set;
 use serde_json::{Value as Json, json};
 
 use crate::{Decision, Operation, ValidationRequest, Validator, place::located, types, validator};

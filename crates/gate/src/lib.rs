@@ -25,13 +25,13 @@ mod webhook;
 
 use std::{fmt, ops::Deref, sync::Arc};
 
+use palisade_admission::requests::Cluster;
 use palisade_api::Diagnostic;
-use palisade_apiserver::admission::Cluster;
 use palisade_cel::Minor;
 use thiserror::Error;
 
 pub use gate::check;
-pub use palisade_apiserver::admission::{BUDGET, Operation};
+pub use palisade_admission::requests::{BUDGET, Operation};
 pub use place::part_of;
 pub use standards::Standards;
 pub use validator::{Decision, Judgement, ValidationRequest, Validator, Violation, namespace};

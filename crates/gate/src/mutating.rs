@@ -7,14 +7,14 @@
 use std::sync::LazyLock;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-use palisade_api::{Diagnostic, crd};
-use palisade_apiserver::{
-    admission::{Cluster, Operation, Outcome, Review, User},
+use palisade_admission::{
     create::Refused,
+    requests::{Cluster, Operation, Outcome, Review, User},
 };
+use palisade_api::{Diagnostic, crd};
 use palisade_cel::Minor;
 use palisade_compiler::{Compiled, Custom, MutatingPair, Mutation};
-use palisade_objects::{json::Change as _, pod, text::truncated};
+use palisade_kube_json::{json::Change as _, pod, text::truncated};
 use serde_json::{Value as Json, json};
 
 use crate::{Decision, custom::MAX_SPEC, register};

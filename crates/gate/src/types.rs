@@ -9,7 +9,7 @@ use palisade_cel::{
     Minor,
     schema::{Kind, Rule, Schemas, TypeCheck, kinds_to_check},
 };
-use palisade_objects::workload::WORKLOADS;
+use palisade_kube_json::workload::WORKLOADS;
 
 use crate::validator::diagnostic;
 

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use k8s_openapi::{
     api::admissionregistration::v1::ValidatingAdmissionPolicy, apimachinery::pkg::apis::meta::v1::LabelSelector,
 };
-use palisade_api::Diagnostic;
-use palisade_apiserver::admission::{
+use palisade_admission::requests::{
     self, BUDGET, CompiledPolicy, Evaluation, MAX_MESSAGE, Objects, Operation, PolicyEvaluation, ResourceId, User,
     completed_namespace,
 };
+use palisade_api::Diagnostic;
 use palisade_cel::{Issue, Minor, Position, schema::Kind, value::Value};
 use palisade_compiler::{VIOLATIONS, violation};
-use palisade_objects::{json::Change as _, selector};
+use palisade_kube_json::{json::Change as _, selector};
 use serde_json::{Value as Json, json};
 
 /// A request for a validating policy to evaluate.
@@ -58,11 +58,11 @@ impl<'a> ValidationRequest<'a> {
     }
 
     /// The rest of the request, as the API server would have it.
-    fn attributes(&self) -> admission::Request {
+    fn attributes(&self) -> requests::Request {
         let of = |object: &Json| object["apiVersion"].as_str().unwrap_or_default().to_owned();
         let api_version = of(self.object);
         let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
-        admission::Request {
+        requests::Request {
             operation: self.operation,
             kind: Kind { group: group.to_owned(), version: version.to_owned(), kind: self.kind.to_owned() },
             resource: ResourceId::new(group, version, &format!("{}s", self.kind.to_lowercase())),
@@ -77,7 +77,7 @@ impl<'a> ValidationRequest<'a> {
             object: None,
             old_object: None,
             dry_run: false,
-            options: admission::Request::default_options(self.operation, false),
+            options: requests::Request::default_options(self.operation, false),
         }
     }
 }

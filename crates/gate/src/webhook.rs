@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use k8s_openapi::api::admissionregistration::v1::MatchResources;
+use palisade_admission::requests::{Cluster, Operation, Request, Webhook, WebhookAnswer};
 use palisade_api::{ToolSecurityParamsSpec, names};
-use palisade_apiserver::admission::{Cluster, Operation, Request, Webhook, WebhookAnswer};
 use palisade_compiler::Mutation;
 use palisade_mutation::{MutationRequest, Patch, Plan, PodOperation};
 use serde_json::Value as Json;

@@ -17,7 +17,7 @@ use palisade_checks::{
 };
 use palisade_compiler::{Compiled, compile};
 use palisade_gate::{Decision, ValidationRequest, Validator};
-use palisade_objects::pod;
+use palisade_kube_json::pod;
 use serde_json::{Value as Json, json};
 
 /// Where a value comes from: paths such as `object.spec.containers[*].ports`.

@@ -7,7 +7,7 @@ use palisade_api::{
     settings::{self, Kind, standard::Version},
 };
 use palisade_gate::{BUDGET, ValidationRequest, Validator};
-use palisade_objects::{pod, workload::WORKLOADS};
+use palisade_kube_json::{pod, workload::WORKLOADS};
 use serde_json::{Value as Json, json};
 
 const TOOLFORGE: &str = include_str!("../../../examples/toolforge/profile.yaml");

@@ -3,7 +3,7 @@
 use palisade_api::{ToolSecurityProfile, names::Shape};
 use palisade_compiler::{Compiled, compile};
 use palisade_gate::{Decision, Rejected, ValidationRequest, Validator, check};
-use palisade_objects::{pod, workload::WORKLOADS};
+use palisade_kube_json::{pod, workload::WORKLOADS};
 use serde_json::{Value as Json, json};
 
 fn compiled(custom: &Json) -> Compiled {

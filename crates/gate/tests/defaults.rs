@@ -1,11 +1,11 @@
 //! What custom checks default: what is refused of it, and that policy and webhook do the same.
 
+use palisade_admission::requests::{Operation, Request};
 use palisade_api::ToolSecurityProfile;
-use palisade_apiserver::admission::{Operation, Request};
 use palisade_cel::Minor;
 use palisade_compiler::{Compiled, compile};
 use palisade_gate::check;
-use palisade_objects::pod;
+use palisade_kube_json::pod;
 use serde_json::{Value as Json, json};
 
 /// A profile with one custom check, and whatever else is given.

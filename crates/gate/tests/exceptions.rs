@@ -6,7 +6,7 @@ use palisade_api::{
 };
 use palisade_compiler::{Compiled, Exceptions, Namespace, Request, compile};
 use palisade_gate::{Decision, ValidationRequest, check};
-use palisade_objects::{
+use palisade_kube_json::{
     pod,
     workload::{WORKLOADS, Workload},
 };

@@ -3,7 +3,7 @@
 use palisade_api::{ToolSecurityParamsSpec, ToolSecurityProfile, names::Shape};
 use palisade_compiler::{Compiled, compile};
 use palisade_gate::{Decision, Operation, ValidationRequest, Validator, check};
-use palisade_objects::{pod, workload::WORKLOADS};
+use palisade_kube_json::{pod, workload::WORKLOADS};
 use serde_json::{Value as Json, json};
 
 fn compiled(spec: &Json) -> Compiled {

@@ -6,7 +6,7 @@ use palisade_api::{ToolSecurityProfile, names::Shape};
 use palisade_cel::eval::PER_CALL_LIMIT;
 use palisade_compiler::{Compiled, Options};
 use palisade_gate::{Decision, Judgement, Operation, ValidationRequest, Validator, check};
-use palisade_objects::{
+use palisade_kube_json::{
     pod,
     workload::{WORKLOADS, Workload},
 };

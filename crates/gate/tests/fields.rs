@@ -3,7 +3,7 @@
 use palisade_api::{ToolSecurityProfile, names::Shape};
 use palisade_compiler::Compiled;
 use palisade_gate::{Decision, Operation, ValidationRequest, Validator};
-use palisade_objects::{pod, workload::WORKLOADS};
+use palisade_kube_json::{pod, workload::WORKLOADS};
 use serde_json::{Value as Json, json};
 
 /// Every check that a level of the standards does not have, as strict as can be for a pod that says nothing.

@@ -1,11 +1,11 @@
 //! What is accepted is what each API server would take, whole; and what it would not is reported at its place in the profile.
 
+use palisade_admission::create::{Refused, create};
 use palisade_api::{Published, ToolSecurityProfile, names};
-use palisade_apiserver::create::{Refused, create};
 use palisade_cel::Minor;
 use palisade_compiler::{Compiled, compile};
 use palisade_gate::check;
-use palisade_objects::pod;
+use palisade_kube_json::pod;
 use serde_json::{Value as Json, json};
 
 fn named(name: &str, spec: &Json) -> ToolSecurityProfile {

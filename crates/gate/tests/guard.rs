@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
+use palisade_admission::requests::{Cluster, Operation, Outcome, PartialAuthorizer, User};
 use palisade_api::{
     ToolSecurityProfile,
     names::{self, Part, Shape},
 };
-use palisade_apiserver::admission::{Cluster, Operation, Outcome, PartialAuthorizer, User};
 use palisade_cel::{
     Minor,
     authorizer::{self, Attributes, Decision},

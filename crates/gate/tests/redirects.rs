@@ -1,13 +1,13 @@
 //! A pod whose images all stay where they are is passed over by what redirects images, and no pod besides.
 
+use palisade_admission::requests::MATCH_CONDITIONS_BUDGET;
 use palisade_api::{ToolSecurityProfile, catalogue};
-use palisade_apiserver::admission::MATCH_CONDITIONS_BUDGET;
 use palisade_cel::eval::PER_CALL_LIMIT;
 use palisade_checks::fixture::Fixture;
 use palisade_compiler::{Compiled, compile};
 use palisade_gate::{Judgement, Operation, ValidationRequest, Validator};
+use palisade_kube_json::pod;
 use palisade_mutation::{self as mutation, Plan};
-use palisade_objects::pod;
 use serde_json::{Value as Json, json};
 
 /// A profile that redirects images so, and what else it says.

@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, fs, io::Read as _, path::Path};
 
-use palisade_apiserver::admission::{Level, Operation, PodSecurity as _};
+use palisade_admission::requests::{Level, Operation, PodSecurity as _};
 use palisade_cel::Minor;
 use palisade_gate::Standards;
 use serde_json::{Value as Json, json};

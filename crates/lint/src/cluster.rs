@@ -2,7 +2,7 @@
 
 use std::{cell::OnceCell, collections::BTreeMap};
 
-use palisade_apiserver::{
+use palisade_admission::{
     create::{self, Names, Refused},
     objects::{Kinds, Submission},
 };

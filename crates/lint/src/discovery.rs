@@ -1,6 +1,6 @@
 //! Which resources the API server serves: those that are built in, and those that definitions in the input add.
 
-use palisade_apiserver::objects::{Kinds, Resource};
+use palisade_admission::objects::{Kinds, Resource};
 use palisade_cel::Minor;
 
 use crate::{item::Item, policy::ResourceRule};

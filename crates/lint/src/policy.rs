@@ -2,7 +2,7 @@
 
 use std::cell::OnceCell;
 
-use palisade_apiserver::create::{self, Names};
+use palisade_admission::create::{self, Names};
 use palisade_cel::{
     Environment, Minor, Mode,
     ast::{Ast, Node},

@@ -7,16 +7,16 @@
 
 use std::{cell::RefCell, collections::BTreeMap};
 
-use palisade_apiserver::{
-    admission,
+use palisade_admission::{
     create::ErrorType,
     objects::{Kinds, Refused, RequestContext, Resource, Submission},
+    requests,
 };
 use palisade_cel::{
     Minor,
     schema::{Kind, Schemas, unescape},
 };
-use palisade_objects::json::Change as _;
+use palisade_kube_json::json::Change as _;
 use serde_json::{Map, Value as Json, json};
 
 /// The kinds of which something can be known.
@@ -31,13 +31,13 @@ pub(crate) struct Presence {
     /// By kind, struct and field.
     known: RefCell<BTreeMap<(Kind, String, String), bool>>,
     /// An empty cluster: only its admission plugins matter.
-    api_server: admission::Cluster,
+    api_server: requests::Cluster,
 }
 
 impl Presence {
     /// Without any results yet.
     pub(crate) fn new(minor: Minor) -> Self {
-        Self { known: RefCell::default(), api_server: admission::Cluster::new(minor) }
+        Self { known: RefCell::default(), api_server: requests::Cluster::new(minor) }
     }
 
     /// Whether each object of a kind has a field: of the struct that `Schemas::declare` named by its path the one that
@@ -71,7 +71,7 @@ fn is_selected(kind: &Kind, path: &str, field: &str) -> bool {
 }
 
 /// Tries an object with nothing but the path to the field.
-fn shown(of: Known<'_>, api_server: &admission::Cluster, kind: &Kind, path: &str, field: &str) -> Option<bool> {
+fn shown(of: Known<'_>, api_server: &requests::Cluster, kind: &Kind, path: &str, field: &str) -> Option<bool> {
     let group = if kind.group.is_empty() { String::new() } else { format!("{}/", kind.group) };
     let resource = of.kinds.by_kind(&format!("{group}{}", kind.version), &kind.kind)?;
     let steps: Vec<Step> = path.split('.').skip(1).map(Step::of).collect::<Option<_>>()?;
@@ -118,7 +118,7 @@ struct Other {
 
 struct Asking<'a> {
     of: Known<'a>,
-    api_server: &'a admission::Cluster,
+    api_server: &'a requests::Cluster,
     resource: &'a Resource,
     steps: &'a [Step],
     field: &'a str,

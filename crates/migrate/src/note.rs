@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use palisade_objects::json::Change as _;
+use palisade_kube_json::json::Change as _;
 use serde_json::Value as Json;
 
 /// The effect of a difference.

@@ -13,7 +13,7 @@ use palisade_api::{
     Diagnostic, Enforcement, Exemptions, Level, Stage, ToolSecurityProfile, ToolSecurityProfileSpec, WorkloadStage,
     names,
 };
-use palisade_objects::text::truncated;
+use palisade_kube_json::text::truncated;
 
 use crate::{
     cover::covers,

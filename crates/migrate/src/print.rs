@@ -1,7 +1,7 @@
 //! A profile as an admin would write it: without fields that say nothing new.
 
 use palisade_api::ToolSecurityProfile;
-use palisade_objects::json::Change as _;
+use palisade_kube_json::json::Change as _;
 use serde_json::{Value as Json, json};
 
 /// Fields that may be left out: a path below `spec`, and the value that its absence means.

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-use palisade_objects::selector::{self, Labels};
+use palisade_kube_json::selector::{self, Labels};
 use serde::Deserialize;
 
 /// The kinds that grant permissions.

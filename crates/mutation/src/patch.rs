@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use palisade_objects::text::truncated;
+use palisade_kube_json::text::truncated;
 use serde::Serialize;
 use serde_json::Value as Json;
 

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use palisade_objects::text::truncated;
+use palisade_kube_json::text::truncated;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, value::RawValue};
 

@@ -4,12 +4,12 @@
 use std::sync::Arc;
 
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::ObjectMeta, jiff::Timestamp};
+use palisade_admission::requests::{Cluster, Evaluation, PolicyKind, Review, Webhook};
 use palisade_api::{CustomCheck, Diagnostic, ToolSecurityException, ToolSecurityProfile, catalogue, crd, names};
-use palisade_apiserver::admission::{Cluster, Evaluation, PolicyKind, Review, Webhook};
 use palisade_cel::{Minor, Position};
 use palisade_compiler::{ChangedBy, Compiled, Namespace, Request};
-use palisade_objects::json::Change as _;
-use palisade_suite::{Check, Extension, Made, Replaced, Scaffolded, Text, TextKind, Wrong};
+use palisade_kube_json::json::Change as _;
+use palisade_policy_test::{Check, Extension, Made, Replaced, Scaffolded, Text, TextKind, Wrong};
 use serde_json::{Value as Json, json};
 
 /// Profiles, for `palisade test`.

@@ -1,12 +1,12 @@
 //! Profiles: what of them is covered, reported in their own terms, and which mistakes in custom checks are noticed.
 
-use palisade_profiles::suite::Profiles;
-use palisade_suite::{
+use palisade_policy_test::{
     Status, Suite,
     mutate::{Baseline, Mutant, MutantOutcome},
 };
+use palisade_profiles::suite::Profiles;
 
-#[path = "../../suite/tests/suite/support.rs"]
+#[path = "../../policy-test/tests/suite/support.rs"]
 mod support;
 
 use support::{assert_passes, missing, run};

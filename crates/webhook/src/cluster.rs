@@ -24,7 +24,7 @@ use kube::{
     },
 };
 use palisade_api::{ToolSecurityParams, names};
-use palisade_process::{Supervisor, watch_backoff};
+use palisade_runtime::{Supervisor, watch_backoff};
 use serde::de::DeserializeOwned;
 use tokio::{
     sync::Notify,

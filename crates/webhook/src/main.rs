@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use palisade_process::LogOptions;
+use palisade_runtime::LogOptions;
 use palisade_webhook::{Options, run};
 
 /// Mutate pods if the API server does not support MutatingAdmissionPolicy
@@ -19,5 +19,5 @@ struct Args {
 fn main() -> ExitCode {
     let Args { options, log } = Args::parse();
     let work = async |client, stop| run(client, options, stop).await;
-    palisade_process::main("palisade-webhook", &log, || Ok(None), work)
+    palisade_runtime::main("palisade-webhook", &log, || Ok(None), work)
 }

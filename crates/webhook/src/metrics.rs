@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use palisade_process::HttpMetrics;
+use palisade_runtime::HttpMetrics;
 use prometheus_client::{
     encoding::EncodeLabelSet,
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
@@ -137,7 +137,7 @@ impl Metrics {
             "Failures to maintain or publish the certificate",
             self.upkeep_failed.clone(),
         );
-        palisade_process::about_process(registry, env!("CARGO_PKG_VERSION"));
+        palisade_runtime::about_process(registry, env!("CARGO_PKG_VERSION"));
         self
     }
 
@@ -149,7 +149,7 @@ impl Metrics {
 
     /// As `OpenMetrics` text.
     pub fn text(&self) -> Result<String, std::fmt::Error> {
-        palisade_process::text(&self.registry)
+        palisade_runtime::text(&self.registry)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, path::PathBuf, str::FromStr, time::Duration};
 
-use palisade_process::{Limits, duration};
+use palisade_runtime::{Limits, duration};
 
 /// Options of the webhook.
 #[derive(Clone, Debug, clap::Args)]

@@ -13,7 +13,7 @@ use k8s_openapi::api::apps::v1::ControllerRevision;
 use palisade_api::revision::{Revision, by_age, profile_of};
 use palisade_compiler::compile;
 use palisade_gate::check;
-use palisade_process::on_large_stack;
+use palisade_runtime::on_large_stack;
 
 use crate::mutator::Mutator;
 

@@ -11,7 +11,7 @@ use std::{
 };
 
 use kube::Client;
-use palisade_process::{GRACE, HttpServer, Limits, Supervisor, TaskFailure, serve_health, tls::server_config};
+use palisade_runtime::{GRACE, HttpServer, Limits, Supervisor, TaskFailure, serve_health, tls::server_config};
 use tokio::{
     net::TcpListener,
     task::{JoinError, JoinHandle},

@@ -18,7 +18,7 @@ use axum::{
     response::{IntoResponse, Response},
     routing::post,
 };
-use palisade_process::{BodyError, Health, HttpServer};
+use palisade_runtime::{BodyError, Health, HttpServer};
 use serde_json::json;
 use tokio::time::Instant;
 

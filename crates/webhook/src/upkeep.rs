@@ -16,7 +16,7 @@ use std::{
 use k8s_openapi::api::{admissionregistration::v1::MutatingWebhookConfiguration, core::v1::ConfigMap};
 use kube::{Api, Client, api::PostParams};
 use palisade_api::names::{OPERATOR_NAMESPACE, WEBHOOK, WEBHOOK_CA};
-use palisade_process::Health;
+use palisade_runtime::Health;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 

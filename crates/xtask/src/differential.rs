@@ -173,6 +173,6 @@ fn fuzz_custom(random: &Random) -> Result<(), Error> {
     directory(&at, true)?;
     let lines = at.join("lines.jsonl.gz");
     run(oracle(&build(Minor::DEFAULT)?, &format!("custom {} {}", random.seed, random.count)).arg(&lines))?;
-    let mut test = cargo("test -p palisade-apiserver --test offline -- customs::random --nocapture");
+    let mut test = cargo("test -p palisade-admission --test offline -- customs::random --nocapture");
     Ok(run(test.env("CUSTOM_RESOURCES", lines))?)
 }

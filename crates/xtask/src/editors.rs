@@ -1,6 +1,6 @@
 //! JSON Schemas of the kinds that people write, for editors: they complete fields, and mark what does not exist.
 
-use palisade_objects::json;
+use palisade_kube_json::json;
 use serde_json::{Map, Value as Json, json};
 
 use crate::project::Error;

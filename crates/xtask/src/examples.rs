@@ -4,7 +4,7 @@ use palisade_api::{Level, ToolSecurityParamsSpec, ToolSecurityProfile};
 use palisade_checks::{Check, Field, Lowering, fixture::Fixture};
 use palisade_compiler::Compiled;
 use palisade_gate::{Decision, ValidationRequest, Validator};
-use palisade_objects::json::Change as _;
+use palisade_kube_json::json::Change as _;
 use serde_json::{Value as Json, json};
 
 const AUTOMOUNT: &str = "automountServiceAccountToken";

@@ -9,7 +9,7 @@ use std::{
 use palisade_agreement::{COMPLETE, goldens, oracle};
 use palisade_cel::functions::LIBRARIES;
 use palisade_checks::{catalogue, fixture::Fixture};
-use palisade_objects::json::Change as _;
+use palisade_kube_json::json::Change as _;
 use serde_json::{Value as Json, json};
 
 #[derive(Debug, thiserror::Error)]

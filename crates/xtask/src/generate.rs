@@ -62,7 +62,7 @@ fn files() -> Result<BTreeMap<PathBuf, String>, Error> {
     files.insert("docs/metrics.md".into(), metrics::page()?);
     files.insert("docs/policies.md".into(), library::page()?);
     files.insert("docs/values.md".into(), values::page()?);
-    files.insert("docs/policy-test.schema.json".into(), format!("{:#}\n", palisade_suite::format::schema()));
+    files.insert("docs/policy-test.schema.json".into(), format!("{:#}\n", palisade_policy_test::format::schema()));
     for crd in palisade_api::crd::all() {
         let path = PathBuf::from(format!("crds/{}.yaml", crd.spec.names.plural));
         let text = serde_saphyr::to_string(&crd)

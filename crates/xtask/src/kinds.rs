@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt::Write as _, path::PathBuf};
 
-use palisade_objects::text::one_line;
+use palisade_kube_json::text::one_line;
 use serde_json::Value as Json;
 
 use crate::project::Error;

@@ -81,7 +81,7 @@ impl Outputs {
         Self {
             golden: at("golden"),
             schemas: root().join("crates/cel/openapi"),
-            types: root().join("crates/apiserver/types"),
+            types: root().join("crates/admission/types"),
             objects: at("objects/golden"),
             rules: at("rules/golden"),
             definitions: at("definitions/golden"),

@@ -12,10 +12,10 @@ use crate::{
 };
 
 /// Crates that can be used without the operator.
-const TOOLKIT: [&str; 6] = ["objects", "cel", "apiserver", "manifest", "lint", "suite"];
+const TOOLKIT: [&str; 6] = ["kube-json", "cel", "admission", "manifest", "lint", "policy-test"];
 /// Other crates that `cargo install palisade-cli` needs, and the command line.
 const COMMAND_LINE: [&str; 9] =
-    ["checks", "api", "compiler", "mutation", "gate", "migrate", "profiles", "process", "cli"];
+    ["checks", "api", "compiler", "mutation", "gate", "migrate", "profiles", "runtime", "cli"];
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {

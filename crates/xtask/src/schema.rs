@@ -1,6 +1,6 @@
 //! Settings as the schema of a profile describes them.
 
-use palisade_objects::json::Change as _;
+use palisade_kube_json::json::Change as _;
 use serde_json::Value as Json;
 
 /// A setting: its path below `spec`, what can be written, and what it means.

@@ -110,7 +110,7 @@ fn no_json_is_changed_through_an_index() {
         }
         let code = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
         let found = code.lines().enumerate().filter(|(_, line)| changes_through_an_index(line));
-        found.map(|(at, _)| format!("line {}: use palisade_objects::json::Change: {}", at + 1, "at_mut")).collect()
+        found.map(|(at, _)| format!("line {}: use palisade_kube_json::json::Change: {}", at + 1, "at_mut")).collect()
     });
 }
 

@@ -1,5 +1,5 @@
 //! How far `palisade-cel` agrees with kube-apiserver's own CEL code, whose answers `tests/oracle` keeps, and
-//! `palisade-apiserver` with an API server that was asked about the policies and objects of other projects ([`cases`]).
+//! `palisade-admission` with an API server that was asked about the policies and objects of other projects ([`cases`]).
 #![allow(clippy::disallowed_methods, reason = "this reads the project's files; it is no part of the product")]
 
 mod bindings;

@@ -11,7 +11,7 @@ use std::{
 use clap::Parser;
 use kube::{Client, Config};
 use palisade_controlplane::free_address;
-use palisade_process::LogOptions;
+use palisade_runtime::LogOptions;
 use palisade_webhook::Options;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::{

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use kube::client::Body;
+use palisade_admission::requests::{Cluster as Offline, Operation, Outcome, Request};
 use palisade_agreement::cases::{Ask, Own, own};
-use palisade_apiserver::admission::{Cluster as Offline, Operation, Outcome, Request};
 use palisade_tests::{Cluster, TestResult, ensure, eventually, root, within};
 use serde_json::Value as Json;
 

@@ -7,7 +7,7 @@ use kube::{Api, api::PostParams};
 use palisade_api::names;
 use palisade_controller::{ApiServers, Options};
 use palisade_controlplane::Shutdown;
-use palisade_objects::pod;
+use palisade_kube_json::pod;
 use palisade_tests::{Cluster, TestResult, ensure, within};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value as Json, json};

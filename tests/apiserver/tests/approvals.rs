@@ -3,7 +3,7 @@
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kube::Client;
 use palisade_api::conditions::ExceptionReason;
-use palisade_objects::pod;
+use palisade_kube_json::pod;
 use palisade_tests::{Cluster, TestResult, Verdict, ensure, eventually};
 use serde_json::{Value as Json, json};
 

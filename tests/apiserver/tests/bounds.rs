@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use palisade_objects::workload::WORKLOADS;
+use palisade_kube_json::workload::WORKLOADS;
 use palisade_tests::{Cluster, TestResult, Verdict, ensure, tool_pod};
 use serde_json::{Value as Json, json};
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use kube::client::Body;
 use palisade_api::names;
-use palisade_objects::{json::set, workload::WORKLOADS};
+use palisade_kube_json::{json::set, workload::WORKLOADS};
 use palisade_tests::{Cluster, TestResult, bare_pod, ensure, eventually, tool_pod};
 use serde_json::{Value as Json, json};
 

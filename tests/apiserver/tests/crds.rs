@@ -1,6 +1,6 @@
 //! The API server rejects a wrong profile with a message that says what is wrong.
 
-use palisade_objects::pod::merge;
+use palisade_kube_json::pod::merge;
 use palisade_tests::{Cluster, TestResult, Verdict, ensure};
 use serde_json::{Value as Json, json};
 

@@ -7,7 +7,7 @@
 use std::{collections::BTreeMap, env, fs, io::Read, path::Path};
 
 use flate2::read::GzDecoder;
-use palisade_apiserver::admission::{Cluster as Offline, Operation, Outcome, Request, User};
+use palisade_admission::requests::{Cluster as Offline, Operation, Outcome, Request, User};
 use palisade_tests::{Cluster, TestResult, ensure, eventually, root};
 use serde_json::{Value as Json, json};
 

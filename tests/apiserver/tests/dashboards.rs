@@ -12,7 +12,7 @@ use std::{
 use palisade_api::{RolloutPhase, names};
 use palisade_controller::{Options, ScanInterval};
 use palisade_controlplane::free_address;
-use palisade_objects::json::set;
+use palisade_kube_json::json::set;
 use palisade_tests::{
     Cluster, TestResult, Verdict, Webhook, bare_pod, ensure, eventually, hostile_pod, plain_get, root, tool_pod,
 };

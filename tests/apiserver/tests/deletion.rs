@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures::future::try_join_all;
-use palisade_objects::workload::{WORKLOADS, Workload};
+use palisade_kube_json::workload::{WORKLOADS, Workload};
 use palisade_tests::{
     Cluster, TestResult, Verdict, ensure, ephemeral_container, eventually, hostile_pod, tool_pod, within,
 };

@@ -1,7 +1,7 @@
 //! What the API server does with pods when a profile is in force.
 
 use palisade_api::names::{self, Shape};
-use palisade_objects::pod::merge;
+use palisade_kube_json::pod::merge;
 use palisade_tests::{Cluster, TestResult, Verdict, ensure, ephemeral_container, eventually, hostile_pod, tool_pod};
 use serde_json::{Value as Json, json};
 

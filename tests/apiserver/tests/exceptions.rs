@@ -9,7 +9,7 @@ use palisade_api::{
     conditions::{ExceptionCondition, ExceptionReason},
     names,
 };
-use palisade_objects::{
+use palisade_kube_json::{
     pod,
     workload::{WORKLOADS, Workload},
 };

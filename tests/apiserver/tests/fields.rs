@@ -1,7 +1,7 @@
 //! Checks of fields that the API server sets itself: service account, token, priority class, scheduler, tolerations and
 //! the node.
 
-use palisade_objects::{
+use palisade_kube_json::{
     pod::{merge, minimal},
     workload::WORKLOADS,
 };

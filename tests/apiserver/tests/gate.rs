@@ -5,13 +5,13 @@ use kube::{
     Api,
     api::{DeleteParams, ListParams},
 };
+use palisade_admission::create::{Refused, create};
 use palisade_api::{
     names::{self, Shape},
     revision::KEPT,
 };
-use palisade_apiserver::create::{Refused, create};
 use palisade_cel::Minor;
-use palisade_objects::pod;
+use palisade_kube_json::pod;
 use palisade_tests::{
     Cluster, TestResult, Verdict, Webhook, dry_run_answer, ensure, eventually, hostile_pod, refusing,
 };

@@ -13,7 +13,7 @@ use std::{
 use futures::FutureExt as _;
 use libtest_mimic::{Failed, Trial};
 use palisade_controlplane::Builder;
-use palisade_objects::text::truncated;
+use palisade_kube_json::text::truncated;
 use palisade_tests::{Cluster, TestResult};
 use tokio::sync::{Mutex, Notify, OwnedSemaphorePermit, Semaphore};
 

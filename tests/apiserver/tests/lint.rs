@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use palisade_apiserver::objects::Kinds;
+use palisade_admission::objects::Kinds;
 use palisade_lint::{Options, control_plane_writes, lint};
 use palisade_manifest::{Severity, Source, objects};
 use palisade_tests::{Cluster, TestResult, Verdict, ensure, eventually};

@@ -10,8 +10,8 @@ mod pods;
 use case::{Case, LABEL};
 use futures::{StreamExt, stream};
 use palisade_api::{Published, names};
+use palisade_kube_json::pod;
 use palisade_mutation::{MutationRequest, PodOperation};
-use palisade_objects::pod;
 use palisade_tests::{Cluster, TestResult, Verdict, Webhook, ensure, eventually, fail_open_count, root};
 use serde_json::{Value as Json, json};
 

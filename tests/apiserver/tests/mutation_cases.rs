@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use palisade_apiserver::admission::{Operation, Outcome};
+use palisade_admission::requests::{Operation, Outcome};
 use palisade_cel::Minor;
 use palisade_tests::{
     Cluster, TestResult, ensure, eventually,

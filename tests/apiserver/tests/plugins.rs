@@ -4,7 +4,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use kube::client::Body;
-use palisade_apiserver::admission::{Cluster as Offline, Operation, Outcome, PLUGINS, Request, User};
+use palisade_admission::requests::{Cluster as Offline, Operation, Outcome, PLUGINS, Request, User};
 use palisade_cel::Minor;
 use palisade_tests::{Cluster, TestResult, ensure, eventually, root, within};
 use serde::Deserialize;

@@ -3,14 +3,14 @@
 
 use std::{fs, path::Path, sync::Arc, time::Duration};
 
-use palisade_apiserver::{
-    admission::{Outcome, Plugins, Request, Review},
+use palisade_admission::{
     objects::{Kinds, NOT_SHOWN},
+    requests::{Outcome, Plugins, Request, Review},
 };
 use palisade_cel::Minor;
+use palisade_kube_json::json::Change as _;
 use palisade_manifest::Source;
-use palisade_objects::json::Change as _;
-use palisade_suite::{Files, Server, Suite, load};
+use palisade_policy_test::{Files, Server, Suite, load};
 use palisade_tests::{Cluster, TestResult, Verdict, ensure, eventually, root, within};
 use serde_json::{Value as Json, json};
 

@@ -14,7 +14,7 @@ use kube::{
 };
 use palisade_api::{ScanStatus, ToolSecurityReport};
 use palisade_controller::{Options, ScanInterval};
-use palisade_objects::json::set;
+use palisade_kube_json::json::set;
 use palisade_tests::{
     Cluster, TestResult, Verdict, cpu_of, ensure, eventually, memory_of, plain_get, root, tool_pod, within,
 };

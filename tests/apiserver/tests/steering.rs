@@ -1,7 +1,7 @@
 //! Two profiles that are rolled out on the same namespaces, steered by `palisade rollout`.
 
 use palisade_api::RolloutPhase;
-use palisade_objects::pod;
+use palisade_kube_json::pod;
 use palisade_tests::{Cluster, TestResult, Verdict, ensure, eventually};
 use serde_json::{Value as Json, json};
 

@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use palisade_apiserver::{
-    admission::{Cluster as Offline, Operation, Outcome, Request, User},
+use palisade_admission::{
     objects::NOT_SHOWN,
+    requests::{Cluster as Offline, Operation, Outcome, Request, User},
 };
 use palisade_cel::Minor;
 use palisade_tests::{Cluster, TestResult, Verdict, ensure, eventually, root};

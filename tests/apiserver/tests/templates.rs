@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use palisade_api::{catalogue, names};
 use palisade_checks::fixture::Fixture;
-use palisade_objects::{pod, workload::WORKLOADS};
+use palisade_kube_json::{pod, workload::WORKLOADS};
 use palisade_tests::{Cluster, TestResult, Verdict, ensure, eventually};
 use serde_json::{Value as Json, json};
 

@@ -1,7 +1,7 @@
 //! The example for Toolforge, asked about what their services make.
 
 use palisade_api::{RolloutPhase, RolloutStatus};
-use palisade_objects::workload::WORKLOADS;
+use palisade_kube_json::workload::WORKLOADS;
 use palisade_tests::{Cluster, TestResult, Verdict, dry_run_answer, ensure, eventually, root};
 use serde::Deserialize;
 use serde_json::{Map, Value as Json, json};

@@ -12,7 +12,7 @@ use palisade_api::{
     conditions::{ExceptionCondition, ExceptionReason},
 };
 use palisade_controller::{Options, ScanInterval};
-use palisade_objects::{
+use palisade_kube_json::{
     pod,
     workload::{WORKLOADS, Workload},
 };

@@ -9,7 +9,7 @@ use palisade_api::{
     names::{self, Shape},
 };
 use palisade_checks::fixture::Fixture;
-use palisade_objects::pod;
+use palisade_kube_json::pod;
 use palisade_tests::{Cluster, TestResult, Verdict, ensure, eventually, hostile_pod, tool_pod, within};
 use serde_json::json;
 

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, path::Path};
 
-use palisade_apiserver::admission::{Cluster as Offline, Operation, Outcome};
+use palisade_admission::requests::{Cluster as Offline, Operation, Outcome};
 use palisade_tests::{Cluster, TestResult, ensure, root};
 use serde::Deserialize;
 use serde_json::{Value as Json, json};

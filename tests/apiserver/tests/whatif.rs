@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures::{StreamExt as _, TryStreamExt as _, stream};
-use palisade_objects::{existing::anew, json::set};
+use palisade_kube_json::{existing::anew, json::set};
 use palisade_tests::{Cluster, TestResult, Verdict, ensure, ephemeral_container, eventually, tool_pod};
 use serde_json::{Value as Json, json};
 

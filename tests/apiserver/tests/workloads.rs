@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use palisade_api::names::{self, Shape};
-use palisade_objects::{
+use palisade_kube_json::{
     pod,
     workload::{WORKLOADS, Workload},
 };

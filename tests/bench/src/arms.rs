@@ -2,7 +2,7 @@
 
 use palisade_api::{ToolSecurityProfile, Values, catalogue, names};
 use palisade_compiler::{Bundle, Compiled};
-use palisade_objects::{json::Change as _, pod};
+use palisade_kube_json::{json::Change as _, pod};
 use palisade_tests::{Cluster, bare_pod, hostile_pod, tool_pod};
 use serde_json::{Value as Json, json};
 

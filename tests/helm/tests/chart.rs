@@ -8,7 +8,7 @@ use std::{
     process::{Command, ExitCode, Output},
 };
 
-use palisade_apiserver::objects::{Kinds, Refused, RequestContext, Submission, receive};
+use palisade_admission::objects::{Kinds, Refused, RequestContext, Submission, receive};
 use palisade_cel::Minor;
 use palisade_helm::{helm, root};
 use serde_json::Value as Json;

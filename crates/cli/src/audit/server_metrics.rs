@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt::Write as _};
 
 use http::Request;
 use kube::Client;
-use palisade_objects::json::set;
+use palisade_kube_json::json::set;
 use serde_json::{Value as Json, json};
 
 use super::AuditArgs;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use palisade_cel::Minor;
 use palisade_compiler::{Namespace, namespace_selector};
-use palisade_objects::{json::set, selector, workload::Workload};
+use palisade_kube_json::{json::set, selector, workload::Workload};
 use serde_json::Value as Json;
 
 use super::{args::CheckArgs, config::Config};

@@ -10,7 +10,7 @@ use k8s_openapi::jiff::Timestamp;
 use kube::{Client, ResourceExt as _};
 use palisade_api::ToolSecurityProfile;
 use palisade_cel::Minor;
-use palisade_objects::owners::Owners;
+use palisade_kube_json::owners::Owners;
 use serde_json::json;
 
 use self::{generated::Difference, place::Place};

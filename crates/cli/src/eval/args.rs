@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use clap::ValueEnum;
-use palisade_apiserver::objects;
+use palisade_admission::objects;
 use palisade_cel::Minor;
 
 use crate::{

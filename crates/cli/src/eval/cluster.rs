@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::jiff::Timestamp;
-use palisade_apiserver::{
-    admission::Cluster,
+use palisade_admission::{
     create::{Refused, Status},
+    requests::Cluster,
 };
 use serde_json::Value as Json;
 

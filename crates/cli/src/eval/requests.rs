@@ -1,7 +1,7 @@
 //! The requests.
 
 use clap::ValueEnum as _;
-use palisade_apiserver::admission::{Cluster, Operation, PolicyKind, Request, Review, User};
+use palisade_admission::requests::{Cluster, Operation, PolicyKind, Request, Review, User};
 use serde_json::Value as Json;
 
 use crate::{

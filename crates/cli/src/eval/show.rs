@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use palisade_apiserver::admission::{Mutated, Outcome};
+use palisade_admission::requests::{Mutated, Outcome};
 use serde_json::{Value as Json, json};
 
 use super::requests::Answer;

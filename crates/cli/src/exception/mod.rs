@@ -14,7 +14,7 @@ use kube::{
     api::{ListParams, Patch, PatchParams, PostParams},
 };
 use palisade_api::{Approval, ApprovalState, ToolSecurityException};
-use palisade_process::lists;
+use palisade_runtime::lists;
 use serde_json::{Value as Json, json};
 
 pub use self::args::ExceptionCommand;

@@ -126,7 +126,7 @@ pub fn table(exceptions: &[ToolSecurityException], with_namespace: bool) -> Stri
 
 #[cfg(test)]
 mod tests {
-    use palisade_objects::json;
+    use palisade_kube_json::json;
     use serde_json::{Value as Json, json};
 
     use super::*;

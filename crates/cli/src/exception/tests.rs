@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use kube::client::Body;
-use palisade_objects::json;
+use palisade_kube_json::json;
 use serde_json::{Value as Json, json};
 
 use super::*;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use palisade_manifest::Severity;
-use palisade_suite::junit::{self, Case, Problem, Suite, TestOutcome};
+use palisade_policy_test::junit::{self, Case, Problem, Suite, TestOutcome};
 
 use super::{Finding, Findings, severity};
 

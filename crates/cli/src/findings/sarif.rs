@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
+use palisade_kube_json::json::set;
 use palisade_manifest::Severity;
-use palisade_objects::json::set;
 use serde_json::{Value as Json, json};
 
 use super::{Finding, Findings, Rule, cleaned};

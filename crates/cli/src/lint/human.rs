@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
+use palisade_kube_json::text::truncated;
 use palisade_lint::{IGNORE_ANNOTATION, Report, Rule};
 use palisade_manifest::Severity;
-use palisade_objects::text::truncated;
 
 use crate::{findings::severity, report::rendered, style::Style};
 

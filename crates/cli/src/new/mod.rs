@@ -4,9 +4,9 @@ mod args;
 
 use std::fs;
 
-use palisade_apiserver::admission::Plugins;
+use palisade_admission::requests::Plugins;
+use palisade_policy_test::{Server, create};
 use palisade_profiles::suite::Profiles;
-use palisade_suite::{Server, create};
 
 pub use args::NewCommand;
 

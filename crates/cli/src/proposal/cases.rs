@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use palisade_objects::{
+use palisade_kube_json::{
     owners::{Owners, Reference},
     workload::Workload,
 };

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use palisade_api::ToolSecurityProfile;
-use palisade_objects::json::{Change as _, set};
+use palisade_kube_json::json::{Change as _, set};
 use serde::Serialize;
 use serde_json::{Map, Value as Json};
 

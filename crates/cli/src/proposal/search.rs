@@ -10,7 +10,7 @@ use std::{
 use k8s_openapi::jiff::Timestamp;
 use palisade_api::settings::mutation::{Defaults, Engine};
 use palisade_cel::Minor;
-use palisade_objects::json::Change as _;
+use palisade_kube_json::json::Change as _;
 use serde_json::json;
 
 use super::{

@@ -6,7 +6,7 @@ use k8s_openapi::{apimachinery::pkg::apis::meta::v1::ObjectMeta, jiff::Timestamp
 use palisade_api::{ToolSecurityProfile, catalogue};
 use palisade_cel::Minor;
 use palisade_checks::fixture::Fixture;
-use palisade_objects::{existing::anew, json::set};
+use palisade_kube_json::{existing::anew, json::set};
 use serde_json::{Value as Json, json};
 
 use super::{

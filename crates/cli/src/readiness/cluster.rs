@@ -2,7 +2,7 @@
 
 use k8s_openapi::jiff::Timestamp;
 use palisade_cel::Minor;
-use palisade_objects::selector::matches;
+use palisade_kube_json::selector::matches;
 
 use super::{
     args::{ReportArgs, Sort},

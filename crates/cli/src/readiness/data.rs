@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use palisade_api::Stage;
-use palisade_objects::workload::Workload;
+use palisade_kube_json::workload::Workload;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 

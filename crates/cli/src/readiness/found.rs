@@ -5,7 +5,7 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering},
 };
 
-use palisade_objects::{owners::Reference, workload::Workload};
+use palisade_kube_json::{owners::Reference, workload::Workload};
 use serde_json::Value as Json;
 
 use super::data::{NotJudged, ViolatingWorkload, WorkloadChange, WorkloadViolation};

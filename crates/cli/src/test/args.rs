@@ -3,7 +3,7 @@
 use std::{path::PathBuf, str::FromStr};
 
 use palisade_cel::Minor;
-use palisade_suite::report::Format;
+use palisade_policy_test::report::Format;
 
 use crate::options::{OUTPUT, PluginArgs, kube_version_help};
 

@@ -11,7 +11,7 @@ use std::{
 
 use k8s_openapi::jiff::Timestamp;
 use palisade_manifest::Source;
-use palisade_suite::Files;
+use palisade_policy_test::Files;
 
 use crate::{
     files,

@@ -5,13 +5,13 @@ mod files;
 
 use std::{fs, num::NonZeroUsize, path::PathBuf, thread, time::Duration};
 
-use palisade_apiserver::admission::Plugins;
-use palisade_profiles::suite::Profiles;
-use palisade_suite::{
+use palisade_admission::requests::Plugins;
+use palisade_policy_test::{
     Server, Suite, coverage,
     mutate::{Baseline, MutationReport},
     report::{Format, Report, SuiteReport},
 };
+use palisade_profiles::suite::Profiles;
 
 use args::Survivors;
 pub use args::TestArgs;
@@ -53,7 +53,7 @@ fn init(policy: &std::path::Path, args: &TestArgs) -> Result<(), Failure> {
     let source = Disk::default().source(policy)?;
     let file = policy.file_name().unwrap_or_default().to_string_lossy();
     let server = Server { minor: args.kube_version, plugins: Plugins::default(), extension: Some(&Profiles) };
-    let text = palisade_suite::init::scaffold(&source, &file, &server).map_err(Failure::Wrong)?;
+    let text = palisade_policy_test::init::scaffold(&source, &file, &server).map_err(Failure::Wrong)?;
     let target = policy.with_extension("test.yaml");
     let failed = |error: std::io::Error| {
         Failure::CouldNotRun(vec![Problem::new(format!("cannot write {}: {error}", target.to_string_lossy()))])
@@ -107,7 +107,7 @@ fn load(paths: &[PathBuf], server: &Server, disk: &Disk) -> (Vec<Suite>, Vec<Pro
     let (mut suites, mut problems) = (Vec::new(), Vec::new());
     for path in paths {
         let loaded = disk.source(path).and_then(|source| {
-            let found = palisade_suite::load(&source, disk, server).map_err(Failure::CouldNotRun)?;
+            let found = palisade_policy_test::load(&source, disk, server).map_err(Failure::CouldNotRun)?;
             if found.is_empty() {
                 let problem = Problem::new(format!("{}: no suite in this file", source.name()));
                 return Err(Failure::CouldNotRun(vec![problem.help("a suite must have kind PolicyTest")]));
@@ -126,7 +126,7 @@ fn load(paths: &[PathBuf], server: &Server, disk: &Disk) -> (Vec<Suite>, Vec<Pro
 fn judge(suites: &[Suite], args: &TestArgs) -> Report {
     let threads = args.jobs.map_or_else(parallel::threads, NonZeroUsize::get);
     let cases: Vec<_> = suites.iter().flat_map(|suite| suite.cases.iter().map(move |case| (suite, case))).collect();
-    let mut results = parallel(threads, &cases, |(suite, case)| palisade_suite::run(suite, case)).into_iter();
+    let mut results = parallel(threads, &cases, |(suite, case)| palisade_policy_test::run(suite, case)).into_iter();
     let mut report = Report::default();
     for suite in suites {
         report.suites.push(SuiteReport {

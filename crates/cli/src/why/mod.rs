@@ -8,7 +8,7 @@ use k8s_openapi::jiff::Timestamp;
 use kube::Client;
 use palisade_api::{Stage, ToolSecurityParamsSpec, ToolSecurityReportSpec, conditions::ExceptionReason, names};
 use palisade_cel::Minor;
-use palisade_objects::{
+use palisade_kube_json::{
     existing::anew,
     json::{Change as _, set},
 };

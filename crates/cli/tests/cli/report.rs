@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fs, path::Path};
 
-use palisade_objects::json::set;
+use palisade_kube_json::json::set;
 use serde_json::{Value as Json, json};
 use tempfile::TempDir;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use palisade_objects::json::set;
+use palisade_kube_json::json::set;
 use serde_json::{Value as Json, json};
 
 /// The profile.

@@ -8,7 +8,7 @@ use palisade_api::{
     names::{self, Shape},
 };
 use palisade_compiler::{Namespace, PolicyWithBindings};
-use palisade_objects::selector::{self, Labels};
+use palisade_kube_json::selector::{self, Labels};
 use serde_json::{Value as Json, json};
 
 use super::compiled;

@@ -12,7 +12,7 @@ use kube::{
     api::{ApiResource, DynamicObject},
 };
 use palisade_api::names;
-use palisade_objects::json::Change as _;
+use palisade_kube_json::json::Change as _;
 use serde::{Serialize, de::DeserializeOwned};
 use tokio::time::Instant;
 
@@ -94,7 +94,7 @@ pub fn reject(
 ) -> Arc<Rejection> {
     let before = dry_run.last.as_ref().filter(|last| last.generation == generation);
     let failures = before.map_or(0, |last| last.failures).saturating_add(1);
-    let after = palisade_process::delay(failures.saturating_add(2), Duration::from_mins(1));
+    let after = palisade_runtime::delay(failures.saturating_add(2), Duration::from_mins(1));
     tracing::warn!(error = rejection.message, ?after, "the API server rejects the profile; will retry");
     later.at(Some(after));
     let rejection = Arc::new(rejection);

@@ -32,7 +32,7 @@ async fn repair(cx: &Context, profile: &ProfileName) -> Requeue {
         }
         Err(error) => {
             let failures = state.in_force().failures;
-            let after = palisade_process::delay(failures, MAX_RETRY_DELAY);
+            let after = palisade_runtime::delay(failures, MAX_RETRY_DELAY);
             tracing::warn!(profile = profile.as_str(), %error, ?after, "could not restore policies and bindings; will retry");
             Requeue::After(after)
         }

@@ -57,7 +57,7 @@ impl<'a> Transition<'a> {
             if error.is_refusal() {
                 self.take_back().await;
             }
-            cx.queues.repairs.schedule(ProfileName::new(self.profile), palisade_process::delay(1, MAX_RETRY_DELAY));
+            cx.queues.repairs.schedule(ProfileName::new(self.profile), palisade_runtime::delay(1, MAX_RETRY_DELAY));
         }
         // The parameters to keep have changed.
         cx.queues.params.trigger([ProfileName::new(self.profile)]);

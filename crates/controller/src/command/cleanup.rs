@@ -12,7 +12,7 @@ use kube::{
     core::PartialObjectMeta,
 };
 use palisade_api::{ToolSecurityProfile, ToolSecurityReport, names};
-use palisade_process::lists::{all_metadata, bounded};
+use palisade_runtime::lists::{all_metadata, bounded};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 

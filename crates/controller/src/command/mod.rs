@@ -7,7 +7,7 @@ use std::{ffi::OsString, process::ExitCode, time::Duration};
 
 use clap::{CommandFactory as _, Parser, Subcommand, error::ErrorKind};
 use kube::Client;
-use palisade_process::LogOptions;
+use palisade_runtime::LogOptions;
 use tokio_util::sync::CancellationToken;
 
 #[cfg(feature = "traces")]
@@ -83,7 +83,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let spans = || traces.start(NAME);
     #[cfg(not(feature = "traces"))]
     let spans = || Ok(None);
-    palisade_process::main(NAME, &log, spans, work)
+    palisade_runtime::main(NAME, &log, spans, work)
 }
 
 async fn work(client: Client, task: Option<Task>, options: Options, stop: CancellationToken) -> Result<(), Error> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use k8s_openapi::{api::coordination::v1::Lease, apimachinery::pkg::apis::meta::v1::MicroTime};
 use kube::{Api, Client, api::ListParams};
 use palisade_api::{ToolSecurityProfile, conditions::ConditionType, names};
-use palisade_process::lists::{all, bounded};
+use palisade_runtime::lists::{all, bounded};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 

@@ -6,7 +6,7 @@ pub mod state;
 use std::sync::Arc;
 
 use kube::{Client, Config};
-use palisade_process::Supervisor;
+use palisade_runtime::Supervisor;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 

@@ -8,7 +8,7 @@ use kube::{
     api::{ApiResource, DynamicObject, GroupVersionKind, ListParams},
     core::Request,
 };
-use palisade_objects::json::set;
+use palisade_kube_json::json::set;
 use serde::Deserialize;
 use serde_json::Value as Json;
 use tokio::sync::OwnedSemaphorePermit;

@@ -6,7 +6,7 @@ use kube::{
     Api, Resource,
     api::{Patch, PatchParams},
 };
-use palisade_objects::json::set;
+use palisade_kube_json::json::set;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value as Json, json};
 

@@ -21,7 +21,7 @@ use kube::{
 };
 use palisade_api::names;
 use palisade_compiler::MutatingPair;
-use palisade_process::{Supervisor, watch_backoff};
+use palisade_runtime::{Supervisor, watch_backoff};
 use serde::Serialize;
 use serde_json::Value as Json;
 

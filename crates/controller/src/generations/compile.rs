@@ -7,7 +7,7 @@ use std::{sync::Arc, time::Duration};
 use palisade_api::{ToolSecurityProfile, ToolSecurityProfileSpec, conditions::Reason, names};
 use palisade_compiler::{Options, compile_with, fast_path};
 use palisade_gate::check;
-use palisade_process::on_large_stack;
+use palisade_runtime::on_large_stack;
 use tokio::{sync::Semaphore, time::Instant};
 use tracing::Instrument;
 

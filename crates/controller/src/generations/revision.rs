@@ -11,7 +11,7 @@ use palisade_api::{
     revision::{KEPT, Revision, by_age},
 };
 use palisade_compiler::owner_reference;
-use palisade_process::lists;
+use palisade_runtime::lists;
 
 use crate::{
     api_request::{ApiError, call, gone},

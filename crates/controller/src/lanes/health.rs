@@ -50,7 +50,7 @@ pub struct Health {
     pub metrics: Arc<Metrics>,
 }
 
-impl palisade_process::Health for Health {
+impl palisade_runtime::Health for Health {
     fn live(&self) -> Result<(), &'static str> {
         if self.heartbeats.iter().all(|heartbeat| heartbeat.alive()) { Ok(()) } else { Err("stuck") }
     }

@@ -3,7 +3,7 @@
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use kube::{Client, Config};
-use palisade_process::{Supervisor, TaskFailure, serve_health};
+use palisade_runtime::{Supervisor, TaskFailure, serve_health};
 use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
 

@@ -11,7 +11,7 @@ use std::{
 use k8s_openapi::{api::coordination::v1::Lease, jiff::Timestamp};
 use kube::{Api, Client, api::PostParams};
 use palisade_api::names;
-use palisade_process::Supervisor;
+use palisade_runtime::Supervisor;
 use tokio::time::Instant;
 
 use crate::{

@@ -23,7 +23,7 @@ use kube::{
     Client, Config,
     client::{Body, ClientBuilder},
 };
-use palisade_process::lists::Pages;
+use palisade_runtime::lists::Pages;
 use tokio::time::Instant;
 use tower::Service;
 

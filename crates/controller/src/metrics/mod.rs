@@ -11,7 +11,7 @@ mod writes;
 use std::time::Duration;
 
 use palisade_api::{ExceptionCounts, RequestCounts, RolloutPhase, RolloutStatus, conditions::ConditionType};
-use palisade_process::HttpMetrics;
+use palisade_runtime::HttpMetrics;
 use prometheus_client::{
     encoding::EncodeLabelSet,
     metrics::{family::Family, gauge::Gauge},
@@ -101,7 +101,7 @@ impl Metrics {
         self.writes.register(registry);
         self.probes.register(registry);
         self.ports.register(registry);
-        palisade_process::about_process(registry, env!("CARGO_PKG_VERSION"));
+        palisade_runtime::about_process(registry, env!("CARGO_PKG_VERSION"));
         self
     }
 
@@ -161,7 +161,7 @@ impl Metrics {
 
     /// As `OpenMetrics` text.
     pub fn text(&self) -> Result<String, std::fmt::Error> {
-        palisade_process::text(&self.registry)
+        palisade_runtime::text(&self.registry)
     }
 }
 

@@ -21,7 +21,7 @@ use palisade_api::{
     conditions::{ConditionType, Reason},
     names,
 };
-use palisade_objects::json::Change as _;
+use palisade_kube_json::json::Change as _;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value as Json;
 use tokio::time::Instant;

@@ -171,7 +171,7 @@ impl ProfileParams {
     /// The parameters in a namespace could not be written or deleted.
     pub fn failed(&mut self, namespace: &str, error: &ApiError, deleting: bool) {
         let failures = self.failures.get(namespace).map_or(1, |failure| failure.failures.saturating_add(1));
-        let again = Instant::now() + palisade_process::delay(failures, Duration::from_mins(1));
+        let again = Instant::now() + palisade_runtime::delay(failures, Duration::from_mins(1));
         let failure = Failure { failures, again, message: explained(error), deleting };
         self.failures.insert(namespace.to_owned(), failure);
     }

@@ -5,7 +5,7 @@
 
 use kube::core::ObjectMeta;
 use palisade_api::names;
-use palisade_objects::selector::Labels;
+use palisade_kube_json::selector::Labels;
 use serde_json::Value as Json;
 
 use crate::message::fnv1a;

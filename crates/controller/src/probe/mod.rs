@@ -21,8 +21,8 @@ mod wait;
 use std::{fmt::Write as _, sync::Arc, time::Duration};
 
 use palisade_api::names::{self, Part};
-use palisade_objects::selector::Labels;
-use palisade_process::Supervisor;
+use palisade_kube_json::selector::Labels;
+use palisade_runtime::Supervisor;
 
 pub use mutation::{MutationAnswer, ObservedMutators};
 pub use outcome::EnforcementAnswer;

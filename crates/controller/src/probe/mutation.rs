@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use futures::future::join_all;
 use palisade_api::names::{self, Shape};
+use palisade_kube_json::json::Change as _;
 use palisade_mutation::{MutationRequest, Plan};
-use palisade_objects::json::Change as _;
 use serde_json::{Value as Json, json};
 
 use super::{

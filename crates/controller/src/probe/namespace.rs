@@ -11,7 +11,7 @@ use kube::{
     core::{PartialObjectMeta, Request},
 };
 use palisade_api::names;
-use palisade_objects::selector::Labels;
+use palisade_kube_json::selector::Labels;
 use serde_json::{Value as Json, json};
 use tokio::time::timeout;
 

@@ -11,7 +11,7 @@ use std::{
 };
 
 use futures::FutureExt as _;
-use palisade_process::Supervisor;
+use palisade_runtime::Supervisor;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -159,7 +159,7 @@ impl<A: Clone + PartialEq + Send + 'static> ProbeResults<A> {
         record.failures = if question.is_right(&answer) { 0 } else { record.failures.saturating_add(1) };
         let after = match record.failures {
             0 => self.pace.interval,
-            failures => palisade_process::delay(failures.saturating_add(2), self.pace.retry).min(self.pace.interval),
+            failures => palisade_runtime::delay(failures.saturating_add(2), self.pace.retry).min(self.pace.interval),
         };
         let changed = record.answer.as_ref() != Some(&answer);
         (record.answer, record.due, record.running) = (Some(answer), Instant::now() + after, None);

@@ -13,7 +13,7 @@ use std::{
 use futures::future::join_all;
 use http::Uri;
 use kube::{Client, Config, client::Body};
-use palisade_process::Supervisor;
+use palisade_runtime::Supervisor;
 use tokio::{
     sync::{Notify, watch},
     time::{Instant, timeout},

@@ -83,7 +83,7 @@ async fn reconcile_once(cx: &Arc<Context>, all: &AllProgress, profile: &str) -> 
 /// How long to wait after a failed reconcile.
 fn backoff(progress: &mut Progress) -> Duration {
     progress.failures = progress.failures.saturating_add(1);
-    palisade_process::delay(progress.failures, Duration::from_mins(1))
+    palisade_runtime::delay(progress.failures, Duration::from_mins(1))
 }
 
 async fn reconcile(

@@ -12,7 +12,7 @@ use palisade_api::{
     ToolSecurityParams,
     names::{self, Part},
 };
-use palisade_process::lists::all_metadata;
+use palisade_runtime::lists::all_metadata;
 use tokio::time::{Instant, timeout};
 
 use crate::{

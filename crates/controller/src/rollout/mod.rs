@@ -60,7 +60,7 @@ async fn go_on(cx: &Arc<Context>, profile: &str, state: &Arc<State>) -> Requeue 
             tracing::warn!(profile, %error, "the rollout failed; will retry");
             status.phase = RolloutPhase::Failed;
             status.message = error.to_string();
-            Requeue::After(palisade_process::delay(failures, MAX_RETRY_DELAY))
+            Requeue::After(palisade_runtime::delay(failures, MAX_RETRY_DELAY))
         }
     };
     step.publish(status);

@@ -12,7 +12,7 @@ use kube::{
 };
 use palisade_api::{OnViolation, Stage, names};
 use palisade_compiler::Namespace;
-use palisade_objects::{existing::is_current, json::set};
+use palisade_kube_json::{existing::is_current, json::set};
 use serde_json::json;
 use tokio::time::Instant;
 

@@ -20,7 +20,7 @@ use std::{sync::Arc, time::Duration};
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
 use kube::api::ListParams;
 use palisade_api::ScanStatus;
-use palisade_objects::{existing::is_current, owners::Owners, workload::WORKLOADS};
+use palisade_kube_json::{existing::is_current, owners::Owners, workload::WORKLOADS};
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 
 use self::{
@@ -130,7 +130,7 @@ impl Scan {
     async fn wait(&self, last: &[Arc<AcceptedProfile>], failures: u32) -> Vec<Arc<AcceptedProfile>> {
         let pause = match failures {
             0 => self.interval,
-            _ => palisade_process::delay(failures, MAX_RETRY_DELAY.min(self.interval)),
+            _ => palisade_runtime::delay(failures, MAX_RETRY_DELAY.min(self.interval)),
         };
         let due = Instant::now() + pause;
         loop {

@@ -9,7 +9,7 @@ use std::{
 
 use palisade_api::ToolSecurityParams;
 use palisade_compiler::{Namespace, selects};
-use palisade_objects::owners::Reference;
+use palisade_kube_json::owners::Reference;
 use serde_json::Value as Json;
 
 use super::{

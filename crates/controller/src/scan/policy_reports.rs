@@ -10,7 +10,7 @@ use kube::{
 };
 use palisade_api::names;
 use palisade_checks::{Level, catalogue};
-use palisade_objects::{json::set, owners::Reference};
+use palisade_kube_json::{json::set, owners::Reference};
 use serde_json::{Value as Json, json};
 
 use super::{

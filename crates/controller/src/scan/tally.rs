@@ -7,7 +7,7 @@ use palisade_api::{
     Enforcement, MAX_NOT_JUDGED, MAX_VIOLATIONS, NotJudged, ReportedViolation, ScanStatus, Stage,
     ToolSecurityReportSpec,
 };
-use palisade_objects::owners::{Owners, Reference};
+use palisade_kube_json::owners::{Owners, Reference};
 
 use super::pass::Found;
 use crate::evaluation::Evaluation;

@@ -8,7 +8,7 @@ use kube::{
     runtime::events::{Event, EventType, Recorder, Reporter},
 };
 use palisade_api::{ToolSecurityException, ToolSecurityParams, ToolSecurityProfile, names};
-use palisade_process::Supervisor;
+use palisade_runtime::Supervisor;
 use tokio::sync::mpsc;
 
 use crate::api_request::call;

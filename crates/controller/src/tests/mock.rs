@@ -13,7 +13,7 @@ use std::{
 
 use http::{Method, Request, Response, StatusCode};
 use kube::{Client, client::Body};
-use palisade_objects::pod;
+use palisade_kube_json::pod;
 use serde_json::{Value as Json, json};
 
 /// A request.

@@ -20,7 +20,7 @@ use kube::{
 };
 use mock::Mock;
 use palisade_api::{ToolSecurityProfile, names};
-use palisade_process::Supervisor;
+use palisade_runtime::Supervisor;
 use serde_json::{Value as Json, json};
 use tokio_util::sync::CancellationToken;
 

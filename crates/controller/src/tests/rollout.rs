@@ -14,11 +14,11 @@ use crate::{
 fn with_rollout(generation: i64, patch: &Json) -> Json {
     let mut profile = profile("tools", generation, 10);
     let enforcement = json!({"pods": "Audit", "workloads": "Off", "namespaceStages": "ByLabel"});
-    palisade_objects::pod::merge(
+    palisade_kube_json::pod::merge(
         &mut profile,
         &json!({"spec": {"enforcement": enforcement, "rollout": {"waves": [{"percent": 100}]}}}),
     );
-    palisade_objects::pod::merge(&mut profile, patch);
+    palisade_kube_json::pod::merge(&mut profile, patch);
     profile
 }
 

@@ -16,7 +16,7 @@ use kube::{
     },
 };
 use palisade_api::{ToolSecurityException, ToolSecurityParams, ToolSecurityProfile, names};
-use palisade_process::{Supervisor, watch_backoff};
+use palisade_runtime::{Supervisor, watch_backoff};
 use serde::de::DeserializeOwned;
 
 use crate::{

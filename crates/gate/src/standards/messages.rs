@@ -5,8 +5,8 @@
 
 use std::collections::BTreeSet;
 
+use palisade_admission::{create::quote, requests::Violation};
 use palisade_api::{Level, Settings};
-use palisade_apiserver::{admission::Violation, create::quote};
 use serde_json::Value as Json;
 
 /// A pod, and the settings that it must meet.

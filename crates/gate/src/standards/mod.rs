@@ -10,8 +10,8 @@ use std::{
     sync::{Arc, LazyLock, Mutex, PoisonError},
 };
 
+use palisade_admission::requests::{self, PodSecurity, Violation};
 use palisade_api::{Diagnostic, Level, Settings, ToolSecurityProfile, settings::standard::Version};
-use palisade_apiserver::admission::{self, PodSecurity, Violation};
 use serde_json::{Value as Json, json};
 
 use self::messages::PssMessages;
@@ -22,11 +22,11 @@ use crate::validator::{Decision, ValidationRequest, Validator};
 pub struct Standards;
 
 impl PodSecurity for Standards {
-    fn violations(&self, level: admission::Level, minor: u8, pod: &Json) -> Result<Vec<Violation>, String> {
+    fn violations(&self, level: requests::Level, minor: u8, pod: &Json) -> Result<Vec<Violation>, String> {
         let level = match level {
-            admission::Level::Privileged => return Ok(vec![]),
-            admission::Level::Baseline => Level::Baseline,
-            admission::Level::Restricted => Level::Restricted,
+            requests::Level::Privileged => return Ok(vec![]),
+            requests::Level::Baseline => Level::Baseline,
+            requests::Level::Restricted => Level::Restricted,
         };
         let version = Version::Minor(minor);
         let policy = policy(level, version)?;

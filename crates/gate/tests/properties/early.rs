@@ -2,10 +2,10 @@
 
 use std::cell::Cell;
 
+use palisade_admission::requests::Operation;
 use palisade_api::{Level, catalogue, names::Shape};
-use palisade_apiserver::admission::Operation;
 use palisade_gate::{Decision, ValidationRequest, Validator};
-use palisade_objects::workload::WORKLOADS;
+use palisade_kube_json::workload::WORKLOADS;
 use proptest::{prelude::*, sample};
 use serde_json::{Value as Json, json};
 
@@ -16,7 +16,7 @@ const PODS: usize = 100;
 
 /// The pod before the first one.
 fn pod_of_nothing() -> Json {
-    palisade_objects::pod::minimal("older")
+    palisade_kube_json::pod::minimal("older")
 }
 
 /// What the match condition excludes violates nothing, and it never fails: [`Validator::judge`] returns an error

@@ -132,8 +132,8 @@ fn mutation_probe_is_matched_even_with_nothing_to_default() {
     }));
     let compiled = compile(&settings.unwrap(), Level::Privileged);
     let conditions = Conditions::new(compiled.mutation.as_ref().unwrap());
-    let mut pod = palisade_objects::pod::minimal("pod");
-    palisade_objects::pod::set(&mut pod, &["securityContext"], json!({"runAsNonRoot": true}));
+    let mut pod = palisade_kube_json::pod::minimal("pod");
+    palisade_kube_json::pod::set(&mut pod, &["securityContext"], json!({"runAsNonRoot": true}));
     assert!(!conditions.hold(&pod), "nothing is to change");
     pod["metadata"]["annotations"] = json!({palisade_api::names::PROBE_MUTATION_ANNOTATION: ""});
     let namespace = palisade_api::names::PROBE_NAMESPACE;

@@ -3,14 +3,14 @@
 
 use std::{cell::Cell, collections::BTreeSet};
 
+use palisade_admission::requests::Operation;
 use palisade_api::{
     Level, ToolSecurityProfile, catalogue,
     names::{Part, Shape},
 };
-use palisade_apiserver::admission::Operation;
 use palisade_compiler::Compiled;
 use palisade_gate::{Decision, ValidationRequest, Validator};
-use palisade_objects::workload::WORKLOADS;
+use palisade_kube_json::workload::WORKLOADS;
 use proptest::{prelude::*, sample};
 use serde_json::{Value as Json, json};
 
@@ -129,7 +129,7 @@ fn policies_of_a_profile_together_find_what_one_policy_finds() {
             if let Some(seed) = unusual {
                 unusual::change(&mut Random::new(seed), &mut pod);
             }
-            let older = before.replace(pod.clone()).unwrap_or_else(|| palisade_objects::pod::minimal("older"));
+            let older = before.replace(pod.clone()).unwrap_or_else(|| palisade_kube_json::pod::minimal("older"));
             for shape in Shape::ALL {
                 let in_shape = |pod: &Json| match shape {
                     Shape::Pods => ("Pod", pod.clone()),

@@ -2,7 +2,7 @@
 
 use palisade_api::{Settings, catalogue};
 use palisade_checks::{Check, Field, Values, fixture::Fixture};
-use palisade_objects::pod;
+use palisade_kube_json::pod;
 use proptest::{
     prelude::*,
     sample::{self, Index},

@@ -6,13 +6,13 @@ use std::{
     hash::{DefaultHasher, Hash, Hasher},
 };
 
+use palisade_admission::requests::{Cluster, Operation, User};
 use palisade_api::{Level, ToolSecurityParamsSpec, ToolSecurityProfile, crd, names, names::Shape};
-use palisade_apiserver::admission::{Cluster, Operation, User};
 use palisade_cel::Minor;
 use palisade_checks::fixture::Fixture;
 use palisade_compiler::{Compiled, ExpressionStyle, Options, compile_with};
 use palisade_gate::{ValidationRequest, Validator};
-use palisade_objects::{pod, workload::WORKLOADS};
+use palisade_kube_json::{pod, workload::WORKLOADS};
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 

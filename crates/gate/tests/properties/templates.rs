@@ -4,8 +4,8 @@ use std::cell::Cell;
 
 use palisade_api::{Level, Settings, ToolSecurityProfile, catalogue, names::Shape};
 use palisade_gate::{Decision, ValidationRequest, Validator};
+use palisade_kube_json::workload::WORKLOADS;
 use palisade_mutation::{MutationRequest, Plan};
-use palisade_objects::workload::WORKLOADS;
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 

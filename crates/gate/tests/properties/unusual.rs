@@ -1,7 +1,7 @@
 //! Changes of pods that people rarely make: several of what is mostly one, long lists and texts, empty texts, ends of
 //! numbers, spellings that look alike.
 
-use palisade_objects::json::Change as _;
+use palisade_kube_json::json::Change as _;
 use serde_json::{Value as Json, json};
 
 use crate::properties::random::Random;

@@ -2,10 +2,10 @@
 
 use std::cell::Cell;
 
+use palisade_admission::requests::Operation;
 use palisade_api::{Level, ToolSecurityProfile, catalogue, names::Shape};
-use palisade_apiserver::admission::Operation;
 use palisade_gate::{Decision, ValidationRequest, Validator, Violation};
-use palisade_objects::workload::WORKLOADS;
+use palisade_kube_json::workload::WORKLOADS;
 use proptest::{prelude::*, sample};
 use serde_json::{Value as Json, json};
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use palisade_api::catalogue;
 use palisade_checks::{Field, fixture::Fixture};
-use palisade_objects::workload::WORKLOADS;
+use palisade_kube_json::workload::WORKLOADS;
 use serde_json::{Value as Json, json};
 
 use crate::updates::{BoundPolicies, compiled, neutral};

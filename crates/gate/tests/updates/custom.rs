@@ -1,7 +1,7 @@
 //! Custom checks, of pods and of workloads.
 
 use palisade_gate::check;
-use palisade_objects::{pod, workload::WORKLOADS};
+use palisade_kube_json::{pod, workload::WORKLOADS};
 use serde_json::{Value as Json, json};
 
 use crate::updates::{BoundPolicies, CREATED, OTHER_ANNOTATION, OTHER_LABEL, compiled, neutral, set};

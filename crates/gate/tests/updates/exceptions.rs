@@ -3,7 +3,7 @@
 use palisade_api::ToolSecurityException;
 use palisade_compiler::Request;
 use palisade_gate::check;
-use palisade_objects::{pod, workload::WORKLOADS};
+use palisade_kube_json::{pod, workload::WORKLOADS};
 use serde_json::{Value as Json, json};
 
 use crate::updates::{BoundPolicies, OTHER_ANNOTATION, OTHER_LABEL, TENANT, compiled, set};

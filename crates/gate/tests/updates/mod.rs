@@ -11,7 +11,7 @@ mod exceptions;
 use palisade_api::{ToolSecurityProfile, names::Shape};
 use palisade_compiler::{Compiled, Namespace, Request, compile};
 use palisade_gate::{Decision, Operation, ValidationRequest, Validator, Violation, check};
-use palisade_objects::pod;
+use palisade_kube_json::pod;
 use serde_json::{Value as Json, json};
 
 pub(crate) const CREATED: &str = "2026-05-01T00:00:00Z";

@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use palisade_checks::{Lowering, image, settings::redirect::Redirect};
 use palisade_gate::Validator;
-use palisade_objects::pod;
+use palisade_kube_json::pod;
 use proptest::{prelude::*, sample::select};
 use serde_json::{Value as Json, json};
 

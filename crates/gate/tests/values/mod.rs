@@ -8,7 +8,7 @@ mod parameters;
 use palisade_api::{ToolSecurityParamsSpec, ToolSecurityProfile};
 use palisade_compiler::{Compiled, compile};
 use palisade_gate::{Decision, ValidationRequest, Validator};
-use palisade_objects::pod;
+use palisade_kube_json::pod;
 use proptest::test_runner::{Config, RngSeed, TestRunner};
 use serde_json::{Value as Json, json};
 

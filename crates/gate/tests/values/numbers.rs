@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use palisade_objects::pod;
+use palisade_kube_json::pod;
 use proptest::{prelude::*, sample::select};
 use serde_json::{Value as Json, json};
 

@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use palisade_checks::image;
 use palisade_compiler::Namespace;
-use palisade_objects::pod;
+use palisade_kube_json::pod;
 use proptest::{
     prelude::*,
     sample::{Index, select},

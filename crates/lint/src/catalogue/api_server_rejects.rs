@@ -1,6 +1,6 @@
 //! An object that the API server rejects.
 
-use palisade_apiserver::create::{FieldError, Refused};
+use palisade_admission::create::{FieldError, Refused};
 use palisade_cel::Position;
 use palisade_manifest::Severity;
 use serde_json::Value as Json;

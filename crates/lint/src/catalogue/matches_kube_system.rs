@@ -1,6 +1,6 @@
 //! A policy that can deny requests of the control plane in kube-system.
 
-use palisade_apiserver::objects::Kinds;
+use palisade_admission::objects::Kinds;
 use palisade_cel::Minor;
 use palisade_manifest::Severity;
 

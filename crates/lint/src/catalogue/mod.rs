@@ -41,7 +41,7 @@ mod unused_variable;
 
 pub use matches_kube_system::control_plane_writes;
 use palisade_cel::schema::Kind;
-use palisade_objects::selector::{self, Labels};
+use palisade_kube_json::selector::{self, Labels};
 use serde_json::Value as Json;
 
 use crate::{Extension, Rule, cluster::Cluster, finding::Findings, item::Item, policy::Policy};

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use palisade_apiserver::admission::{Misfit, MisfitCause, misfits};
+use palisade_admission::requests::{Misfit, MisfitCause, misfits};
 use palisade_cel::{
     Admission, Environment, Issue, IssueKind, Mode, Position, check::Checked, schema::Kind, types::Type,
 };

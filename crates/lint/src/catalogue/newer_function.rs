@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use palisade_apiserver::create::{FieldError, Refused, create};
+use palisade_admission::create::{FieldError, Refused, create};
 use palisade_cel::Minor;
 use palisade_manifest::Severity;
 

@@ -1,6 +1,6 @@
 //! An object without a verdict offline.
 
-use palisade_apiserver::create::Refused;
+use palisade_admission::create::Refused;
 use palisade_manifest::Severity;
 
 use crate::{Category, Rule, cluster::Cluster, finding::Findings};

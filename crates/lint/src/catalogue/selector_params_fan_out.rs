@@ -1,7 +1,7 @@
 //! A parameter selector that selects many objects.
 
+use palisade_kube_json::selector;
 use palisade_manifest::Severity;
-use palisade_objects::selector;
 use serde_json::Value as Json;
 
 use crate::{

@@ -1,6 +1,6 @@
 //! A field that does not exist.
 
-use palisade_apiserver::objects::unknown_fields;
+use palisade_admission::objects::unknown_fields;
 use palisade_cel::{
     Environment, Mode,
     schema::{Kind, escape},

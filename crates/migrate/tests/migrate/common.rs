@@ -2,9 +2,9 @@
 
 use palisade_compiler::Compiled;
 use palisade_gate::{Decision, ValidationRequest, Validator};
+use palisade_kube_json::pod::merge;
 use palisade_migrate::{Migrated, Options, psp::PodSecurityPolicy, rbac::Rbac};
 use palisade_mutation::{MutationRequest, Plan};
-use palisade_objects::pod::merge;
 use serde_json::{Value as Json, json};
 
 pub const SECCOMP: &str = "seccomp.security.alpha.kubernetes.io/allowedProfileNames";

@@ -2,8 +2,8 @@
 use std::collections::BTreeSet;
 
 use palisade_api::Stage;
+use palisade_kube_json::selector;
 use palisade_migrate::{Kind, Migrated, Options, psp::PodSecurityPolicy, rbac::Rbac};
-use palisade_objects::selector;
 use serde_json::json;
 
 use crate::common::policy;

@@ -2,9 +2,9 @@
 
 use palisade_api::ToolSecurityProfileSpec;
 use palisade_compiler::{namespace_selector, redirect_each_other};
+use palisade_kube_json::selector;
 use palisade_lint::{Category, ExtensionFinding, Rule};
 use palisade_manifest::Severity;
-use palisade_objects::selector;
 
 pub(super) static RULE: Rule = Rule::plugged(
     "redirected-twice",

@@ -2,7 +2,7 @@
 
 use std::{fmt::Debug, path::Path, sync::Arc};
 
-use palisade_process::tls::{UnusableFile, client_verifier};
+use palisade_runtime::tls::{UnusableFile, client_verifier};
 use tokio_rustls::rustls::{
     CertificateError, DigitallySignedStruct, DistinguishedName, Error as TlsError, SignatureScheme,
     client::danger::HandshakeSignatureValid,

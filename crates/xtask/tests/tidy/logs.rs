@@ -84,7 +84,7 @@ fn keys_are_read_from_calls() {
 fn every_key_of_a_log_line_is_documented_and_none_else() {
     let mut used = BTreeMap::<String, String>::new();
     for (path, text) in files(&[".rs"]) {
-        let programs = ["crates/controller/src", "crates/webhook/src", "crates/process/src"];
+        let programs = ["crates/controller/src", "crates/webhook/src", "crates/runtime/src"];
         if programs.iter().any(|program| path.starts_with(program)) {
             let code = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
             used.extend(keys(code).into_iter().map(|key| (key, path.display().to_string())));

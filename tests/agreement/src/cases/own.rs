@@ -16,7 +16,7 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use palisade_apiserver::admission::{Cluster, Operation, Request, Review, User};
+use palisade_admission::requests::{Cluster, Operation, Request, Review, User};
 use palisade_cel::Minor;
 use serde::{Deserialize, Deserializer, de};
 use serde_json::{Value as Json, json};

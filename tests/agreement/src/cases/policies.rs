@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
-use palisade_apiserver::create::{self, Names, Refused};
+use palisade_admission::create::{self, Names, Refused};
 use palisade_cel::{Minor, schema::Schemas};
 use serde_json::Value as Json;
 

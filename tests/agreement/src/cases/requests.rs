@@ -1,6 +1,6 @@
 //! The answers to the requests of a case.
 
-use palisade_apiserver::admission::{Cluster, Operation, Outcome, Request, Review, User};
+use palisade_admission::requests::{Cluster, Operation, Outcome, Request, Review, User};
 use palisade_cel::Minor;
 use serde_json::{Map, Value as Json, json};
 
@@ -180,7 +180,7 @@ fn difference(answer: &Json, review: &Review) -> Option<String> {
     if let (Some(message), Outcome::Denied(denials)) = (message, &review.outcome) {
         // Of several policies and bindings the server shows any; of one of them always the first denial.
         let mut shown = denials.iter().enumerate().filter(|(index, denial)| {
-            let same = |other: &&palisade_apiserver::admission::Denial| {
+            let same = |other: &&palisade_admission::requests::Denial| {
                 other.policy == denial.policy && other.binding == denial.binding
             };
             !denials[..*index].iter().any(|other| same(&other))

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fs};
 
 use k8s_openapi::jiff::Timestamp;
 use palisade_api::{RolloutPhase, conditions::ExceptionReason, names};
-use palisade_objects::{pod, workload::WORKLOADS};
+use palisade_kube_json::{pod, workload::WORKLOADS};
 use palisade_tests::{Cluster, TestResult, Verdict, ensure, eventually, hostile_pod, root, tool_pod};
 use serde_json::{Value as Json, json};
 

@@ -12,7 +12,7 @@ use k8s_openapi::jiff::Timestamp;
 use palisade_api::{RolloutPhase, conditions::ExceptionReason, names};
 use palisade_controller::{Options, ScanInterval};
 use palisade_controlplane::Shutdown;
-use palisade_objects::pod;
+use palisade_kube_json::pod;
 use palisade_tests::{Cluster, TestResult, Verdict, ensure, eventually, hostile_pod, root, tool_pod};
 use serde_json::{Value as Json, json};
 

@@ -4,8 +4,8 @@ use k8s_openapi::jiff::Timestamp;
 use palisade_api::{Published, ToolSecurityParams, ToolSecurityProfile, names, revision::Revision};
 use palisade_compiler::{Compiled, Namespace};
 use palisade_gate::{Decision, ValidationRequest, Validator};
+use palisade_kube_json::pod;
 use palisade_mutation::{MutationRequest, Plan};
-use palisade_objects::pod;
 use palisade_tests::{Cluster, TestResult, Verdict, ensure, eventually};
 use serde_json::{Value as Json, json};
 

@@ -1,6 +1,6 @@
 //! Pods to be defaulted.
 
-use palisade_objects::{pod, workload::WORKLOADS};
+use palisade_kube_json::{pod, workload::WORKLOADS};
 use serde_json::{Value as Json, json};
 
 use super::Result;

@@ -1,6 +1,6 @@
 //! Custom checks that a fast path could pass over. `crates/gate/tests/fast.rs` tries the same offline.
 
-use palisade_objects::workload::WORKLOADS;
+use palisade_kube_json::workload::WORKLOADS;
 use palisade_tests::Cluster;
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
@@ -39,14 +39,14 @@ fn pod(of: &Pod) -> Json {
         for container in containers {
             let mut whole = first.clone();
             let image = whole["image"].clone();
-            palisade_objects::pod::merge(&mut whole, container);
+            palisade_kube_json::pod::merge(&mut whole, container);
             whole["image"] = image;
             *container = whole;
         }
     }
-    palisade_objects::pod::merge(&mut pod["spec"], &change);
+    palisade_kube_json::pod::merge(&mut pod["spec"], &change);
     if of.metadata.is_object() {
-        palisade_objects::pod::merge(&mut pod["metadata"], &of.metadata);
+        palisade_kube_json::pod::merge(&mut pod["metadata"], &of.metadata);
     }
     pod
 }

@@ -1,6 +1,6 @@
 //! References of images: what a container runtime would pull, and from where.
 
-use palisade_objects::text::truncated;
+use palisade_kube_json::text::truncated;
 use serde_json::{Value as Json, json};
 
 use crate::{

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use futures::{StreamExt, stream};
 use kube::Client;
-use palisade_objects::workload::WORKLOADS;
+use palisade_kube_json::workload::WORKLOADS;
 use palisade_tests::{Cluster, within};
 use serde_json::{Value as Json, json};
 

@@ -25,7 +25,7 @@ const HIDING: &str = "variables.volumes.all(variables, variables.containers.all(
 pub(crate) fn mistakes() -> Vec<(&'static str, &'static str, Json)> {
     let check = |change: Json| {
         let mut check = json!({"id": "own", "message": "m", "expression": "true"});
-        palisade_objects::pod::merge(&mut check, &change);
+        palisade_kube_json::pod::merge(&mut check, &change);
         json!([check])
     };
     let expression = |text: &str| check(json!({"expression": text}));
@@ -39,7 +39,7 @@ pub(crate) fn mistakes() -> Vec<(&'static str, &'static str, Json)> {
     let exception = |change: Json| {
         let mut exception =
             json!({"namespaces": ["x"], "checks": ["privileged"], "reason": "r", "expires": "2099-01-01T00:00:00Z"});
-        palisade_objects::pod::merge(&mut exception, &change);
+        palisade_kube_json::pod::merge(&mut exception, &change);
         json!([exception])
     };
     let custom = "customChecks";

@@ -165,7 +165,7 @@ fn by_subresources(namespace: &str, target: &Json) -> Vec<Attack> {
             let how = Request::new("PATCH", path(subresource), STRATEGIC, patch);
             attacks.push(Attack::new(format!("{what} by {subresource}"), how, expect));
             let mut whole = target.clone();
-            palisade_objects::pod::merge(&mut whole, patch);
+            palisade_kube_json::pod::merge(&mut whole, patch);
             let how = Request::new("PUT", path(subresource), JSON, &whole);
             let expect = if what == "hostPID" { no_pid() } else { same() };
             attacks.push(Attack::new(format!("{what} by PUT of {subresource}"), how, expect));

@@ -6,7 +6,7 @@ use kube::{
     client::Body,
     config::{KubeConfigOptions, Kubeconfig},
 };
-use palisade_objects::text::truncated;
+use palisade_kube_json::text::truncated;
 use palisade_tests::Cluster;
 use serde_json::{Value as Json, json};
 

@@ -1,6 +1,6 @@
 //! Templates of pods: each kind of workload, and pods that controllers create from templates that were never judged.
 
-use palisade_objects::workload::{WORKLOADS, Workload};
+use palisade_kube_json::workload::{WORKLOADS, Workload};
 use serde_json::{Value as Json, json};
 
 use crate::{

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, error::Error};
 
-use palisade_apiserver::admission::{Cluster as Offline, Operation, Outcome, Request};
+use palisade_admission::requests::{Cluster as Offline, Operation, Outcome, Request};
 use palisade_tests::Cluster;
 use serde_json::{Value as Json, json};
 

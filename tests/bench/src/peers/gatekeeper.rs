@@ -3,7 +3,7 @@
 use std::{fs, path::Path, process::Command};
 
 use palisade_controlplane::free_port;
-use palisade_objects::pod;
+use palisade_kube_json::pod;
 use palisade_tests::Cluster;
 use serde_json::{Value as Json, json};
 

@@ -11,7 +11,7 @@ mod volumes;
 
 use palisade_api::{Settings, Values};
 use palisade_checks::{Text, defaults::CONTAINER_LISTS};
-use palisade_objects::text::truncated;
+use palisade_kube_json::text::truncated;
 use serde_json::Value as Json;
 
 use super::change::Change;

@@ -75,7 +75,7 @@ impl Setup {
 /// A profile that denies pods and, if that is so, workloads.
 fn accepted(name: &str, generation: i64, more: &Json) -> Arc<AcceptedProfile> {
     let mut spec = json!({"namespaceSelector": {"matchLabels": {"tenancy": name}}, "baseline": "Baseline"});
-    palisade_objects::pod::merge(&mut spec, more);
+    palisade_kube_json::pod::merge(&mut spec, more);
     let profile: ToolSecurityProfile = serde_json::from_value(json!({
         "apiVersion": names::API_VERSION, "kind": "ToolSecurityProfile",
         "metadata": {"name": name, "generation": generation}, "spec": spec,

@@ -7,11 +7,11 @@ pub(crate) mod objects;
 
 use std::cell::Cell;
 
+use palisade_admission::requests::Operation;
 use palisade_api::{Level, ToolSecurityProfile, names::Shape};
-use palisade_apiserver::admission::Operation;
 use palisade_compiler::Compiled;
 use palisade_gate::{Decision, ValidationRequest, Validator};
-use palisade_objects::workload::WORKLOADS;
+use palisade_kube_json::workload::WORKLOADS;
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 

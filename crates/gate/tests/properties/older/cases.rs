@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use palisade_api::{Level, Settings, ToolSecurityProfile, catalogue, settings::all};
 use palisade_checks::{Resolved, fixture::Fixture};
-use palisade_objects::{
+use palisade_kube_json::{
     pod,
     workload::{WORKLOADS, Workload},
 };

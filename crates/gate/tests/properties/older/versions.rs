@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+use palisade_admission::requests::{Cluster, User};
 use palisade_api::{
     crd,
     names::{self, Shape},
 };
-use palisade_apiserver::admission::{Cluster, User};
 use palisade_compiler::{ChangedBy, Compiled, Namespace};
 use palisade_gate::{Decision, Operation, ValidationRequest, Validator};
-use palisade_objects::pod;
+use palisade_kube_json::pod;
 use serde_json::{Value as Json, json};
 
 use super::{
