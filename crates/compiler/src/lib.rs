@@ -1,7 +1,8 @@
 //! Compiles a profile into policies and bindings for the API server.
 //!
-//! `ToolSecurityProfile -> Compiled`: two policies with at most eight bindings each, whatever the number of namespaces; two
-//! more with two bindings each, if checks have a separate stage; and one that guards what the profile reads from
+//! `ToolSecurityProfile -> Compiled`: two policies with at most eight bindings each, whatever the number of namespaces; a
+//! third, if checks evaluate other objects than pods and workloads; one more for each with two bindings, if checks have a
+//! separate stage; and one that guards what the profile reads from
 //! namespaces, if it asks for that.
 //! Values that are the same in all namespaces are constants in the policy. The policy reads other values from the
 //! namespace's `ToolSecurityParams`, which [`Resolver`] computes. A [`Compiled`] cannot be applied: only the gate can
@@ -12,10 +13,10 @@
 //! Each module uses only modules before it:
 //!
 //! 1. Expressions in general: `tree`, `fold`, `style`.
-//! 2. The parts of a profile: `exceptions`, `custom`, `exemptions`, `resolve`, `rollout`, `own_stage`.
+//! 2. The parts of a profile: `exceptions`, `kinds`, `custom`, `exemptions`, `resolve`, `rollout`, `own_stage`.
 //! 3. The requests that policies match, and the fields that they read: `metadata`, `matching`, `reads`, `workloads`,
 //!    `updates`.
-//! 4. The content of policies: `mutation`, `mutated`, `expressions`, `fast`.
+//! 4. The content of policies: `mutation`, `mutated`, `expressions`, `objects`, `fast`.
 //! 5. Objects: `native`, `registration`, `bindings`, `guard`, `bundle`, `probes`.
 
 mod bindings;
@@ -27,11 +28,13 @@ mod expressions;
 mod fast;
 mod fold;
 mod guard;
+mod kinds;
 mod matching;
 mod metadata;
 mod mutated;
 mod mutation;
 mod native;
+mod objects;
 mod own_stage;
 mod probes;
 mod reads;
@@ -244,6 +247,8 @@ pub fn compile_with(profile: &ToolSecurityProfile, options: Options) -> Result<C
     let own = customs.iter().filter(|custom| custom.check.target == CustomTarget::Containers);
     exceptions
         .set_of_containers(of_containers.map(|one| one.check.id).chain(own.map(|custom| custom.check.id.as_str())));
+    let of_objects = customs.iter().filter(|custom| custom.check.target == CustomTarget::Object);
+    exceptions.set_of_objects(of_objects.map(|custom| custom.check.id.as_str()));
     let options = Options { style, fast_path };
     let bundle = bundle::bundle(profile, &lowered, &customs, mutation.as_ref(), parameterized, options);
     let probes = Probes::new(profile, &settings, &resolver, parameterized);

@@ -1,0 +1,139 @@
+//! The variables of a policy for objects other than pods and workloads.
+//!
+//! One policy evaluates the objects of all kinds that the checks of a profile name. Each check has a variable that holds
+//! for the requests that it evaluates: those for its kinds, except updates that change neither the spec nor another
+//! field that the check reads (ADR 48). Deletion is never matched.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::admissionregistration::v1::Variable;
+use palisade_api::{ObjectKind, ObjectOperation, ToolSecurityProfile, names, names::Shape};
+use palisade_checks::cel;
+
+use crate::{
+    Custom, ExpressionStyle,
+    custom::applies,
+    exceptions::excepted_checks,
+    expressions::{EXCEPTED, VIOLATIONS, Variables, exempt_users, messages},
+    reads::Reads,
+};
+
+/// A check in a policy for objects.
+pub(crate) struct ObjectCheck<'a> {
+    pub id: &'a str,
+    /// The kinds that it evaluates.
+    pub kinds: Vec<ObjectKind>,
+    /// Whether its result depends on the parameters of the namespace.
+    pub reads_parameters: bool,
+    /// Terms of CEL that all hold for an update that the check does not evaluate.
+    unchanged: Vec<String>,
+    /// The variable with its violations, and CEL of type list(string).
+    violations: (String, String),
+}
+
+impl<'a> ObjectCheck<'a> {
+    /// A custom check.
+    pub fn custom(custom: &'a Custom, profile: &ToolSecurityProfile) -> Self {
+        let id = custom.check.id.as_str();
+        Self {
+            id,
+            kinds: custom.check.kinds.clone(),
+            reads_parameters: custom.mentions_params() || excepted_checks(&profile.spec).contains(id),
+            unchanged: Reads::of(custom.expressions(), Shape::Objects).unchanged(),
+            violations: (custom.variable(), custom.violations().to_owned()),
+        }
+    }
+
+    /// CEL of type bool: whether it evaluates a request.
+    fn applies(&self) -> String {
+        let mut resources = BTreeMap::<_, Vec<String>>::new();
+        for kind in &self.kinds {
+            let named = kind.resources().into_iter().map(|resource| match kind.group.as_str() {
+                "" => resource,
+                group => format!("{resource}.{group}"),
+            });
+            resources.entry(kind.operations().collect::<Vec<_>>()).or_default().extend(named);
+        }
+        let is_updated = resources.keys().flatten().any(|operation| *operation == ObjectOperation::Update);
+        let terms: Vec<_> = resources
+            .into_iter()
+            .map(|(operations, mut named)| {
+                named.sort();
+                named.dedup();
+                let of_kinds = match named.as_slice() {
+                    [one] => format!("variables.{RESOURCE} == {}", cel::quote(one)),
+                    all => format!("variables.{RESOURCE} in {}", cel::list(all)),
+                };
+                match operations.as_slice() {
+                    [one] => format!("({of_kinds} && request.operation == '{one}')"),
+                    _ => of_kinds,
+                }
+            })
+            .collect();
+        let of_kinds = cel::any(&terms);
+        if is_updated {
+            format!("{of_kinds} && !(request.operation == 'UPDATE' && {})", self.unchanged.join(" && "))
+        } else {
+            of_kinds
+        }
+    }
+}
+
+/// The variable with the resource of a request, as kubectl writes it: `ingresses.networking.k8s.io`.
+const RESOURCE: &str = "resource";
+
+/// The variables, in the order in which they depend on each other.
+pub(crate) fn variables(
+    profile: &ToolSecurityProfile,
+    checks: Vec<ObjectCheck<'_>>,
+    style: ExpressionStyle,
+) -> Vec<Variable> {
+    let mut all = Variables::new(style);
+    let with_subresources = checks.iter().flat_map(|check| &check.kinds).any(|kind| !kind.subresources.is_empty());
+    let subresource = if with_subresources {
+        "(request.?subResource.orValue('') == '' ? '' : '/' + request.subResource) + "
+    } else {
+        ""
+    };
+    all.push(
+        RESOURCE,
+        "the resource of the request, for example services or ingresses.networking.k8s.io",
+        format!(
+            "request.resource.resource + {subresource}(request.resource.group == '' ? '' : '.' + request.resource.group)"
+        ),
+    );
+    let exempt = format!(
+        "request.namespace == '{}' || {}",
+        names::PROBE_NAMESPACE,
+        cel::any(&exempt_users(&profile.spec.exemptions))
+    );
+    all.push("exempt", "exempt requests: spec.exemptions", exempt);
+    let excepted = excepted_checks(&profile.spec);
+    if checks.iter().any(|check| excepted.contains(check.id)) {
+        let about =
+            "checks that spec.exceptions waives here: docs/adr/0016-compare-exceptions-with-the-creation-time.md";
+        all.push("excepted", about, EXCEPTED.to_owned());
+    }
+    let (mut found, mut reading) = (Vec::new(), Vec::new());
+    for check in checks {
+        let about = format!("check {} evaluates the request: its kinds, except unchanged updates", check.id);
+        all.push(&applies(check.id), &about, check.applies());
+        if check.reads_parameters {
+            reading.push(format!("variables.{}", applies(check.id)));
+        }
+        let (name, expression) = check.violations;
+        found.push(format!("variables.{name}"));
+        all.variables.push(Variable { name, expression });
+    }
+    let mut judged = found.join(" + ");
+    if !reading.is_empty() {
+        judged = format!(
+            "{} && params.spec.problem != '' ? ['[parameters] namespace: ' + params.spec.problem] : {judged}",
+            cel::any(&reading)
+        );
+    }
+    let about = "violations of all checks; exempt requests are not evaluated";
+    all.push(VIOLATIONS, about, format!("variables.exempt ? [] : {judged}"));
+    messages(&mut all, profile, "");
+    all.variables
+}
