@@ -30,7 +30,7 @@ pub struct Custom {
 }
 
 /// The variable of a policy for objects that holds for the requests that a check evaluates.
-pub(crate) fn applies(id: &str) -> String {
+pub fn applies(id: &str) -> String {
     format!("applies_{id}")
 }
 

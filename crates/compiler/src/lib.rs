@@ -62,7 +62,7 @@ use palisade_checks::{Check, FindingScope, Lowering, Rule, Uses};
 use palisade_kube_json::selector::Labels;
 
 pub use bundle::{Bundle, PolicyWithBindings};
-pub use custom::Custom;
+pub use custom::{Custom, applies};
 pub use exceptions::{Exceptions, Request};
 pub use exemptions::exempt_tenants;
 pub use expressions::{VIOLATIONS, violation};

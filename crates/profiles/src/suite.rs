@@ -82,22 +82,28 @@ impl Profile {
     /// one.
     fn found(&self, variable: &str, id: &str, reviews: &[Review]) -> (bool, bool) {
         let (checks, exceptions) = (self.variables(variable), self.variables("excepted"));
+        // Of a policy for objects: for requests of other kinds, a check has no result.
+        let applies = self.variables(&palisade_compiler::applies(id));
         let is_of = |variables: &[Variable<'_>], one: &Evaluation| {
             let same = |(policy, path, _): &Variable<'_>| (*policy, path) == (&*one.policy, &one.path);
             one.kind == PolicyKind::Validating && variables.iter().any(same)
         };
         let (mut nothing, mut violation) = (false, false);
         for review in reviews {
-            let is_excepted = |of: &Evaluation| {
+            let some = |variables: &[Variable<'_>], of: &Evaluation, holds: &dyn Fn(&Json) -> bool| {
                 let same =
                     |one: &&Evaluation| (&one.policy, &one.binding, &one.param) == (&of.policy, &of.binding, &of.param);
-                let listed = |one: &Evaluation| one.json().as_array().is_some_and(|ids| ids.contains(&Json::from(id)));
-                review.evaluations.iter().filter(|one| is_of(&exceptions, one)).filter(same).any(listed)
+                review.evaluations.iter().filter(|one| is_of(variables, one)).filter(same).any(|one| holds(&one.json()))
             };
+            let is_excepted = |of: &Evaluation| {
+                let is_listed = |ids: &Json| ids.as_array().is_some_and(|ids| ids.contains(&Json::from(id)));
+                some(&exceptions, of, &is_listed)
+            };
+            let is_skipped = |of: &Evaluation| some(&applies, of, &|holds| *holds == Json::Bool(false));
             for evaluation in review.evaluations.iter().filter(|one| is_of(&checks, one)) {
                 let Json::Array(violations) = evaluation.json() else { continue };
                 violation |= !violations.is_empty();
-                nothing |= violations.is_empty() && !is_excepted(evaluation);
+                nothing |= violations.is_empty() && !is_excepted(evaluation) && !is_skipped(evaluation);
             }
         }
         (nothing, violation)
