@@ -112,6 +112,7 @@ impl Version {
             namespace,
             operation: ask.operation,
             kind: ask.kind,
+            resource: None,
             subresource: ask.subresource,
             user: ask.user,
             groups: if ask.user == "member" { &["system:authenticated", "exempts"] } else { &["system:authenticated"] },
