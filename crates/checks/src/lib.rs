@@ -10,7 +10,7 @@
 //! Each module uses only modules before it:
 //!
 //! 1. Values that are constants or parameters, and errors in them: `diagnostic`, `reference`, `value`, `meaning`.
-//! 2. Their translation to CEL: `cel`, `lower`, `image`.
+//! 2. Their translation to CEL, and their values in a namespace: `cel`, `texts`, `lower`, `resolve`, `image`.
 //! 3. The settings of a profile: `settings`.
 //! 4. The definition of a check: `defaults`, `check`, `fixture`.
 //! 5. The checks: `shared`, `catalogue`.
@@ -28,8 +28,10 @@ pub mod image;
 mod lower;
 mod meaning;
 mod reference;
+mod resolve;
 pub mod settings;
 mod shared;
+mod texts;
 mod updates;
 mod value;
 
@@ -39,8 +41,10 @@ pub(crate) use palisade_kube_json::{json, pod};
 pub use check::{Check, Field, Finding, FindingScope, Pss, Rule};
 pub use defaults::{Condition, Constant, DefaultValue, FieldDefault, Subject};
 pub use diagnostic::Diagnostic;
-pub use lower::{Lowering, Resolve, TextList, Uses};
+pub use lower::{Lowering, Uses};
 pub use meaning::{Author, Meaning, Place, Use};
 pub use reference::{ParameterName, Piece, pieces};
+pub use resolve::{Resolve, matches};
 pub use settings::{Settings, standard::Level};
+pub use texts::{Patterns, Template, TextList, Wildcard};
 pub use value::{Flag, Integer, ParameterType, Resolved, Text, Values};
