@@ -12,8 +12,8 @@
 //! 1. Values that are constants or parameters, and errors in them: `diagnostic`, `reference`, `value`, `meaning`.
 //! 2. Their translation to CEL, and their values in a namespace: `cel`, `texts`, `lower`, `resolve`, `image`.
 //! 3. The settings of a profile: `settings`.
-//! 4. The definition of a check: `defaults`, `check`, `fixture`.
-//! 5. The checks: `shared`, `catalogue`.
+//! 4. The definition of a check: `defaults`, `check`, `fixture`, `object_check`.
+//! 5. The checks: `shared`, `catalogue`, and those of other objects: `objects`.
 //! 6. Tables over all checks and fields: `bounds`, `updates`, `coverage`.
 
 pub mod bounds;
@@ -27,6 +27,8 @@ pub mod fixture;
 pub mod image;
 mod lower;
 mod meaning;
+mod object_check;
+pub mod objects;
 mod reference;
 mod resolve;
 pub mod settings;
@@ -43,6 +45,7 @@ pub use defaults::{Condition, Constant, DefaultValue, FieldDefault, Subject};
 pub use diagnostic::Diagnostic;
 pub use lower::{Lowering, Uses};
 pub use meaning::{Author, Meaning, Place, Use};
+pub use object_check::{ObjectCheck, ObjectFinding, ObjectFixture, ObjectResource, ObjectRule};
 pub use reference::{ParameterName, Piece, pieces};
 pub use resolve::{Resolve, matches};
 pub use settings::{Settings, standard::Level};
