@@ -19,7 +19,7 @@ pub struct Enforcement {
     /// Off: pod templates are not evaluated, only the pods that are created from them. Default: Warn.
     #[serde(default)]
     pub workloads: OptionalStage,
-    /// Stage of objects other than pods and workloads, which custom checks with target Object evaluate. Deny, Warn and
+    /// Stage of objects other than pods and workloads, which `network` and custom checks with target Object evaluate. Deny, Warn and
     /// Audit have the same meaning as for pods. Off: these objects are not evaluated. Default: the stage of pods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub objects: Option<OptionalStage>,

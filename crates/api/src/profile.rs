@@ -7,7 +7,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector, T
 use kube::{CustomResource, KubeSchema};
 use palisade_checks::{
     Level, ParameterType, Settings,
-    settings::{Host, Identity, Images, Privileges, Scheduling, Users, Volumes, mutation::Mutation, standard::Version},
+    settings::{
+        Host, Identity, Images, Network, Privileges, Scheduling, Users, Volumes, mutation::Mutation, standard::Version,
+    },
 };
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
@@ -131,6 +133,9 @@ pub struct ToolSecurityProfileSpec {
     /// Images that pods may run.
     #[serde(default)]
     pub images: Images,
+    /// Restrictions on objects that publish services.
+    #[serde(default)]
+    pub network: Network,
     /// Custom checks, written in CEL. They are evaluated with the other checks, and their violations are part of the
     /// same message. At most 32.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -158,6 +163,7 @@ impl ToolSecurityProfileSpec {
             identity: self.identity.clone(),
             scheduling: self.scheduling.clone(),
             images: self.images.clone(),
+            network: self.network.clone(),
             mutation: self.mutation.clone(),
         }
     }

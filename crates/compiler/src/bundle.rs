@@ -14,7 +14,7 @@ use palisade_checks::{
 };
 
 use crate::{
-    Custom, ExpressionStyle, Lowered, Mutation, Options,
+    Custom, ExpressionStyle, Lowered, LoweredObject, Mutation, Options,
     bindings::{Bindings, Bound},
     exceptions::{excepted_checks, how_to_ask},
     expressions::{self, HOW_TO_ASK, PolicyInputs},
@@ -141,7 +141,7 @@ impl Bundle {
 /// The objects that the rules of a profile become.
 pub(crate) fn bundle(
     profile: &ToolSecurityProfile,
-    rules: &[Lowered],
+    (rules, objects): (&[Lowered], &[LoweredObject]),
     customs: &[Custom],
     mutation: Option<&Mutation>,
     parameterized: bool,
@@ -151,7 +151,7 @@ pub(crate) fn bundle(
         customs.iter().cloned().partition(|custom| custom.check.target == CustomTarget::Object);
     let customs = &customs[..];
     let changed = mutation.and_then(|mutation| as_mutated(rules, customs, mutation, options.style).ok());
-    let source = Source { profile, rules, customs, of_objects, changed, mutation, parameterized, options };
+    let source = Source { profile, rules, customs, objects, of_objects, changed, mutation, parameterized, options };
     let enforcement = &profile.spec.enforcement;
     let workloads = enforcement.workloads.stage();
     let is_listed = |own: &OwnStage<'_>| {
@@ -190,6 +190,8 @@ struct Source<'a> {
     rules: &'a [Lowered],
     /// The custom checks of pods.
     customs: &'a [Custom],
+    /// The rules for other objects.
+    objects: &'a [LoweredObject],
     /// The custom checks of other objects.
     of_objects: Vec<Custom>,
     /// The same as they evaluate templates, if the profile mutates pods.
@@ -211,7 +213,8 @@ impl Source<'_> {
     }
 
     fn pair(&self, part: Part, shape: Shape, stage: Stage, makes: impl Fn(&str) -> bool) -> PolicyWithBindings {
-        let Self { profile, rules, customs, changed, mutation, parameterized, options, of_objects: _ } = self;
+        let Self { profile, rules, customs, changed, mutation, parameterized, options, objects: _, of_objects: _ } =
+            self;
         let Options { style, fast_path } = *options;
         let made = |rules: &[Lowered]| rules.iter().filter(|one| makes(one.check.id)).cloned().collect::<Vec<_>>();
         let own = |customs: &[Custom]| customs.iter().filter(|one| makes(&one.check.id)).cloned().collect::<Vec<_>>();
@@ -255,9 +258,12 @@ impl Source<'_> {
 
     /// The pair that evaluates objects other than pods and workloads by some checks; `None` if there are none.
     fn objects(&self, part: Part, stage: Stage, makes: impl Fn(&str) -> bool) -> Option<PolicyWithBindings> {
-        let Self { profile, of_objects, options, .. } = self;
-        let made = of_objects.iter().filter(|custom| makes(&custom.check.id));
-        let checks: Vec<_> = made.map(|custom| ObjectCheck::custom(custom, profile)).collect();
+        let Self { profile, objects, of_objects, options, .. } = self;
+        let catalogue = objects.iter().filter(|one| makes(one.check.id));
+        let catalogue = catalogue.map(|one| ObjectCheck::of_catalogue(one, profile, options.style));
+        let customs = of_objects.iter().filter(|custom| makes(&custom.check.id));
+        let customs = customs.map(|custom| ObjectCheck::custom(custom, profile));
+        let checks: Vec<_> = catalogue.chain(customs).collect();
         if checks.is_empty() {
             return None;
         }

@@ -5,7 +5,9 @@
 
 use std::{fmt::Write as _, ops::Range};
 
-use palisade_api::{CustomCheck, CustomDefault, CustomTarget, Diagnostic, ToolSecurityProfileSpec, catalogue, names};
+use palisade_api::{
+    CustomCheck, CustomDefault, CustomTarget, Diagnostic, ToolSecurityProfileSpec, catalogue, names, objects,
+};
 use palisade_cel::format::Verbatim;
 use palisade_checks::{DefaultValue, FieldDefault, Subject, cel};
 
@@ -180,7 +182,12 @@ pub(crate) fn customs(spec: &ToolSecurityProfileSpec, style: ExpressionStyle) ->
                 format!("{:?} is not a valid id", check.id),
                 "an id has at most 63 letters and digits, and begins with a lower-case letter",
             );
-        } else if catalogue::ALL.iter().any(|known| known.id == check.id) {
+        } else if catalogue::ALL
+            .iter()
+            .map(|known| known.id)
+            .chain(objects::ALL.iter().map(|known| known.id))
+            .any(|id| id == check.id)
+        {
             say(".id", format!("{} is the id of a built-in check", check.id), "choose another id");
         } else if customs.iter().any(|other| other.check.id == check.id) {
             say(".id", format!("{} is the id of another custom check", check.id), "choose another id");

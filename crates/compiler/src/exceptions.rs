@@ -7,7 +7,7 @@ use k8s_openapi::jiff::Timestamp;
 use palisade_api::{
     ApprovalState, ContainerException, Diagnostic, Exception, ExceptionCounts, ExceptionScope, MAX_CONTAINERS,
     MAX_WORKLOADS, ToolSecurityException, ToolSecurityParamsSpec, ToolSecurityProfile, ToolSecurityProfileSpec,
-    catalogue, conditions::ExceptionReason,
+    catalogue, conditions::ExceptionReason, objects,
 };
 use palisade_checks::image::is_id;
 
@@ -56,7 +56,12 @@ impl Exceptions {
     /// The exceptions, and the errors in them.
     pub(crate) fn new(name: &str, spec: &ToolSecurityProfileSpec) -> (Self, Vec<Diagnostic>) {
         let own = spec.custom_checks.iter().map(|check| check.id.as_str());
-        let ids: Vec<_> = catalogue::ALL.iter().map(|check| check.id).chain(own).collect();
+        let ids: Vec<_> = catalogue::ALL
+            .iter()
+            .map(|check| check.id)
+            .chain(objects::ALL.iter().map(|check| check.id))
+            .chain(own)
+            .collect();
         let listed = spec.exceptions.iter().enumerate().flat_map(|(index, exception)| {
             let at = move |position| format!("spec.exceptions[{index}].checks[{position}]");
             exception.checks.iter().enumerate().map(move |(position, id)| (at(position), id))

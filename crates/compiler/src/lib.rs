@@ -58,7 +58,7 @@ use palisade_api::{
     names::{self, Part},
     settings::{self, Implied},
 };
-use palisade_checks::{Check, FindingScope, Lowering, Rule, Uses};
+use palisade_checks::{Check, FindingScope, Lowering, ObjectCheck, ObjectRule, Rule, Uses};
 use palisade_kube_json::selector::Labels;
 
 pub use bundle::{Bundle, PolicyWithBindings};
@@ -84,6 +84,8 @@ pub struct Compiled {
     pub enforcement: Enforcement,
     /// The ids of the checks that the policy makes, in order.
     pub checks: Vec<&'static str>,
+    /// The ids of the checks that the policy for objects makes, in order.
+    pub object_checks: Vec<&'static str>,
     /// The admin's own checks that the policies make, in order.
     pub customs: Vec<Custom>,
     /// The declared parameters.
@@ -217,13 +219,15 @@ pub fn compile_with(profile: &ToolSecurityProfile, options: Options) -> Result<C
     diagnostics.extend(found);
     let parameters = resolver.types();
     let settings = spec.effective_settings();
-    let (lowered, uses, found) = lower(&settings, &parameters);
+    let (lowered, objects, uses, found) = lower(&settings, &parameters);
     diagnostics.extend(found);
     diagnostics.extend(resolver.restrict(spec, uses));
     diagnostics.extend(names_too_long(&name));
     diagnostics.extend(selects_everything(spec));
     diagnostics.extend(rollout::mistakes(spec));
-    let made = lowered.iter().map(|one| one.check.id).chain(customs.iter().map(|one| one.check.id.as_str())).collect();
+    let own = customs.iter().map(|one| one.check.id.as_str());
+    let of_objects = objects.iter().map(|one| one.check.id);
+    let made = lowered.iter().map(|one| one.check.id).chain(of_objects).chain(own).collect();
     diagnostics.extend(own_stage::mistakes(&spec.enforcement, &made));
     let parameterized = !parameters.is_empty() || !exceptions.is_empty();
     let (mut mutation, found) = Mutation::new(&name, spec, &settings, &customs, &parameters, parameterized);
@@ -247,16 +251,19 @@ pub fn compile_with(profile: &ToolSecurityProfile, options: Options) -> Result<C
     let own = customs.iter().filter(|custom| custom.check.target == CustomTarget::Containers);
     exceptions
         .set_of_containers(of_containers.map(|one| one.check.id).chain(own.map(|custom| custom.check.id.as_str())));
-    let of_objects = customs.iter().filter(|custom| custom.check.target == CustomTarget::Object);
-    exceptions.set_of_objects(of_objects.map(|custom| custom.check.id.as_str()));
+    let object_checks: Vec<_> = objects.iter().map(|one| one.check.id).collect();
+    let own = customs.iter().filter(|custom| custom.check.target == CustomTarget::Object);
+    let own = own.map(|custom| custom.check.id.as_str());
+    exceptions.set_of_objects(object_checks.iter().copied().chain(own));
     let options = Options { style, fast_path };
-    let bundle = bundle::bundle(profile, &lowered, &customs, mutation.as_ref(), parameterized, options);
+    let bundle = bundle::bundle(profile, (&lowered, &objects), &customs, mutation.as_ref(), parameterized, options);
     let probes = Probes::new(profile, &settings, &resolver, parameterized);
     let implied = implied(spec, &settings);
     Ok(Compiled {
         profile: name,
         enforcement: spec.enforcement.clone(),
         checks,
+        object_checks,
         customs,
         parameters,
         bundle,
@@ -295,6 +302,15 @@ pub(crate) struct Lowered {
     pub reads_parameters: bool,
 }
 
+/// A check of objects and the rule that the settings ask for.
+#[derive(Clone)]
+pub(crate) struct LoweredObject {
+    pub check: &'static ObjectCheck,
+    pub rule: ObjectRule,
+    /// Whether the rule differs by namespace.
+    pub reads_parameters: bool,
+}
+
 impl Lowered {
     /// The expressions of the rule.
     fn texts(&self) -> impl Iterator<Item = &String> {
@@ -307,7 +323,7 @@ impl Lowered {
 fn lower(
     settings: &Settings,
     parameters: &BTreeMap<ParameterName, ParameterType>,
-) -> (Vec<Lowered>, Uses, Vec<Diagnostic>) {
+) -> (Vec<Lowered>, Vec<LoweredObject>, Uses, Vec<Diagnostic>) {
     let mut cx = Lowering::new(parameters);
     let mut rules = Vec::new();
     for check in catalogue::ALL {
@@ -315,11 +331,17 @@ fn lower(
             rules.push(Lowered { check, rule, reads_parameters: cx.take_reads_parameters() });
         }
     }
+    let mut of_objects = Vec::new();
+    for check in palisade_checks::objects::ALL {
+        if let Some(rule) = (check.compile)(settings, &mut cx) {
+            of_objects.push(LoweredObject { check, rule, reads_parameters: cx.take_reads_parameters() });
+        }
+    }
     if let Some(redirect) = &settings.images.redirect {
         redirect.lower(&mut cx, "[]");
     }
     let uses = cx.take_uses();
-    (rules, uses, cx.finish())
+    (rules, of_objects, uses, cx.finish())
 }
 
 fn implied(spec: &ToolSecurityProfileSpec, settings: &Settings) -> PssEquivalent {

@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::admissionregistration::v1::Variable;
 use palisade_api::{ObjectKind, ObjectOperation, ToolSecurityProfile, names, names::Shape};
-use palisade_checks::cel;
+use palisade_checks::{ObjectFinding, ObjectResource, ObjectRule, cel};
 
 use crate::{
-    Custom, ExpressionStyle,
+    Custom, ExpressionStyle, LoweredObject,
     custom::applies,
     exceptions::excepted_checks,
     expressions::{EXCEPTED, VIOLATIONS, Variables, exempt_users, messages},
@@ -32,6 +32,26 @@ pub(crate) struct ObjectCheck<'a> {
 }
 
 impl<'a> ObjectCheck<'a> {
+    /// A check of the catalogue.
+    pub fn of_catalogue(lowered: &LoweredObject, profile: &ToolSecurityProfile, style: ExpressionStyle) -> Self {
+        let LoweredObject { check, rule, reads_parameters } = lowered;
+        let id = check.id;
+        let is_excepted = excepted_checks(&profile.spec).contains(id);
+        let texts = rule.limits.iter().chain(&rule.findings).flat_map(|one| [&one.violated, &one.says]);
+        let mut violations = rule_violations(id, rule);
+        if is_excepted {
+            violations = format!("'{id}' in variables.excepted ? [] : ({violations})");
+        }
+        let lowered = format!("!variables.{} ? [] : ({violations})", applies(id));
+        Self {
+            id,
+            kinds: check.kinds.iter().map(kind).collect(),
+            reads_parameters: *reads_parameters || is_excepted,
+            unchanged: Reads::of(texts.map(String::as_str), Shape::Objects).unchanged(),
+            violations: (id.to_owned(), style.expression(&format!("check {id}: docs/objects.md"), lowered)),
+        }
+    }
+
     /// A custom check.
     pub fn custom(custom: &'a Custom, profile: &ToolSecurityProfile) -> Self {
         let id = custom.check.id.as_str();
@@ -48,10 +68,7 @@ impl<'a> ObjectCheck<'a> {
     fn applies(&self) -> String {
         let mut resources = BTreeMap::<_, Vec<String>>::new();
         for kind in &self.kinds {
-            let named = kind.resources().into_iter().map(|resource| match kind.group.as_str() {
-                "" => resource,
-                group => format!("{resource}.{group}"),
-            });
+            let named = kind.resources().into_iter().map(|resource| named(&kind.group, &resource));
             resources.entry(kind.operations().collect::<Vec<_>>()).or_default().extend(named);
         }
         let is_updated = resources.keys().flatten().any(|operation| *operation == ObjectOperation::Update);
@@ -79,6 +96,43 @@ impl<'a> ObjectCheck<'a> {
     }
 }
 
+fn kind(resource: &ObjectResource) -> ObjectKind {
+    let ObjectResource { group, version, kind: _, resource } = *resource;
+    ObjectKind {
+        group: group.to_owned(),
+        versions: vec![version.to_owned()],
+        resource: resource.to_owned(),
+        subresources: Vec::new(),
+        operations: Vec::new(),
+    }
+}
+
+/// CEL of type list(string): the violations of a rule.
+fn rule_violations(id: &str, rule: &ObjectRule) -> String {
+    let of = |ObjectFinding { of, violated, says }: &ObjectFinding| {
+        let after = match says.strip_prefix('\'') {
+            Some(rest) => format!("'[{id}] {}: {rest}", of.kind),
+            None => format!("'[{id}] {}: ' + {says}", of.kind),
+        };
+        format!(
+            "(variables.{RESOURCE} == {} && ({violated}) ? [{after}] : [])",
+            cel::quote(&named(of.group, of.resource))
+        )
+    };
+    let [limits, findings] =
+        [&rule.limits, &rule.findings].map(|list| list.iter().map(of).collect::<Vec<_>>().join(" + "));
+    if limits.is_empty() {
+        return findings;
+    }
+    // The lists of one element: the limits are few, and each is evaluated once.
+    format!("[{limits}].map(limits, limits.size() > 0 ? limits : {findings})[0]")
+}
+
+/// A resource as kubectl writes it.
+fn named(group: &str, resource: &str) -> String {
+    if group.is_empty() { resource.to_owned() } else { format!("{resource}.{group}") }
+}
+
 /// The variable with the resource of a request, as kubectl writes it: `ingresses.networking.k8s.io`.
 const RESOURCE: &str = "resource";
 
@@ -102,6 +156,10 @@ pub(crate) fn variables(
             "request.resource.resource + {subresource}(request.resource.group == '' ? '' : '.' + request.resource.group)"
         ),
     );
+    if checks.iter().any(|check| check.violations.1.contains("variables.object")) {
+        // Without a type, or the API server would check its fields against the schemas of all kinds of the policy.
+        all.push("object", "", "dyn(object)".to_owned());
+    }
     let exempt = format!(
         "request.namespace == '{}' || {}",
         names::PROBE_NAMESPACE,

@@ -233,6 +233,7 @@ impl Walk {
         let keys: Vec<&str> = place.keys.iter().map(|key| &***key).collect();
         match (place.root, keys.as_slice()) {
             ("object", keys) => self.of_object(keys),
+            ("variables", ["object", rest @ ..]) if self.shape == Shape::Objects => self.of_object(rest),
             ("variables", ["annotations", rest @ ..]) if self.shape == Shape::Pods => {
                 self.of_metadata("annotations", rest);
             }

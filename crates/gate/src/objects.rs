@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use palisade_api::{CustomTarget, Diagnostic, ObjectKind, ToolSecurityParamsSpec, names};
+use palisade_api::{CustomTarget, Diagnostic, ObjectKind, ToolSecurityParamsSpec, names, objects};
 use palisade_cel::schema::Kind;
+use palisade_checks::ObjectFixture;
 use palisade_compiler::{Compiled, Custom, PolicyWithBindings};
 use palisade_kube_json::json::Change as _;
 use serde_json::{Value as Json, json};
@@ -87,6 +88,14 @@ pub(crate) fn diagnose(compiled: &Compiled, pair: &PolicyWithBindings) -> Vec<Di
         let (group, version) = (first(&rule.api_groups), first(&rule.api_versions));
         for resource in rule.resources.iter().flatten().filter(|resource| !resource.contains('/')) {
             found.extend(releases(&policy, params.as_ref(), [&group, &version, resource]));
+        }
+    }
+    for check in objects::ALL.iter().filter(|check| compiled.object_checks.contains(&check.id)) {
+        for fixture in serde_saphyr::from_str::<Vec<ObjectFixture>>(check.fixtures).unwrap_or_default() {
+            let object = fixture.object("tenant");
+            let kind = object["kind"].as_str().unwrap_or_default();
+            let created = ValidationRequest { params: params.as_ref(), ..ValidationRequest::create(kind, &object) };
+            found.extend(policy.evaluate(&created).err());
         }
     }
     if pair.policy.spec.as_ref().is_some_and(|spec| spec.param_kind.is_some()) {

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::ObjectMeta, jiff::Timestamp};
 use palisade_admission::requests::{Cluster, Evaluation, PolicyKind, Review, Webhook};
-use palisade_api::{CustomCheck, Diagnostic, ToolSecurityException, ToolSecurityProfile, catalogue, crd, names};
+use palisade_api::{
+    CustomCheck, Diagnostic, ToolSecurityException, ToolSecurityProfile, catalogue, crd, names, objects,
+};
 use palisade_cel::{Minor, Position};
 use palisade_compiler::{ChangedBy, Compiled, Namespace, Request};
 use palisade_kube_json::json::Change as _;
@@ -69,7 +71,9 @@ impl Profile {
 
     /// The path of the setting that turns a check on; the first one that the profile has, if there are several.
     fn setting(&self, id: &str) -> String {
-        let settings = catalogue::ALL.iter().find(|check| check.id == id).map_or(&[][..], |check| check.settings);
+        let of_pods = catalogue::ALL.iter().map(|check| (check.id, check.settings));
+        let mut all = of_pods.chain(objects::ALL.iter().map(|check| (check.id, check.settings)));
+        let settings = all.find(|(check, _)| *check == id).map_or(&[][..], |(_, settings)| settings);
         let is_written = |setting: &&&str| {
             let pointer = format!("/spec/{}", setting.replace('.', "/"));
             self.object.pointer(&pointer).is_some()
@@ -144,7 +148,8 @@ impl Made for Profile {
     }
 
     fn checks(&self, reviews: &[Review]) -> Vec<Check> {
-        let checks = self.compiled.checks.iter().map(|id| ((*id).to_owned(), *id, self.setting(id)));
+        let checks = self.compiled.checks.iter().chain(&self.compiled.object_checks);
+        let checks = checks.map(|id| ((*id).to_owned(), *id, self.setting(id)));
         let customs = self.compiled.customs.iter();
         let customs = customs.map(|custom| (custom.variable(), custom.check.id.as_str(), custom.path.clone()));
         let of = |(variable, id, path): (String, &str, String)| {

@@ -1,6 +1,7 @@
 //! Checks of objects other than pods and workloads, on the offline API server of each minor, with all policies and
 //! bindings of the profile.
 
+mod catalogue;
 mod custom;
 mod updates;
 
