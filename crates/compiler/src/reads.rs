@@ -330,11 +330,12 @@ mod tests {
 
     /// The parts that an expression reads, as words.
     fn read(expression: &str, shape: Shape) -> String {
-        let words = Reads::of([expression], shape).0.into_iter().map(|part| match part {
+        let words = Reads::of([expression], shape).parts.into_iter().map(|part| match part {
             Part::Metadata(field) => field.to_string(),
             Part::Key(map, key) => format!("{map}[{key}]"),
             Part::Field(field) => format!("/{field}"),
             Part::Spec(field) => format!("/spec/{field}"),
+            Part::Fields => "/*".to_owned(),
         });
         words.collect::<Vec<_>>().join(" ")
     }
@@ -413,5 +414,27 @@ mod tests {
              dyn(object).?spec.?replicas == dyn(oldObject).?spec.?replicas"
         );
         assert_eq!(terms("dyn(object)['in'] == 1"), "dyn(object)[?'in'] == dyn(oldObject)[?'in']");
+    }
+
+    #[test]
+    fn of_an_object_the_spec_and_all_other_fields_are_found() {
+        for (expression, expected) in [
+            ("true", "/spec"),
+            ("object.kind == 'A' && object.metadata.name == request.namespace", "/spec"),
+            ("object.spec.a == 1 || object.?status.?b.hasValue()", "/spec /status"),
+            ("object.data['a'] == params.spec.strings['a']", "/data /spec"),
+            ("variables.object.?data.orValue({}).size() == 0", "/data /spec"),
+            (
+                "object.metadata.?labels[?'a'].hasValue() && has(object.metadata.annotations)",
+                "annotations labels[a] /spec",
+            ),
+            ("object.rules.all(object, object.verbs == [])", "/rules /spec"),
+            ("'a' in variables.annotations", &format!("{ALL} /*")),
+            ("object[params.spec.strings['a']] == 1", &format!("{ALL} /*")),
+            ("oldObject.spec.a == 1 && object.data == {}", &format!("{ALL} /*")),
+            ("request.userInfo.username == 'a'", &format!("{ALL} /*")),
+        ] {
+            assert_eq!(read(expression, Shape::Objects), expected, "{expression}");
+        }
     }
 }

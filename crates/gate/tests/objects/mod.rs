@@ -3,6 +3,7 @@
 
 mod catalogue;
 mod custom;
+mod random;
 mod updates;
 
 use palisade_admission::requests::{Cluster, Operation, Outcome, User};
