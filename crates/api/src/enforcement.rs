@@ -6,7 +6,7 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Action on violations, for pods and for workloads.
+/// Action on violations, for pods, workloads and other objects.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Enforcement {
@@ -18,15 +18,19 @@ pub struct Enforcement {
     /// DaemonSet, StatefulSet, Job, CronJob and PodTemplate. Deny, Warn and Audit have the same meaning as for pods.
     /// Off: pod templates are not evaluated, only the pods that are created from them. Default: Warn.
     #[serde(default)]
-    pub workloads: WorkloadStage,
+    pub workloads: OptionalStage,
+    /// Stage of objects other than pods and workloads, which `network` and custom checks with target Object evaluate. Deny, Warn and
+    /// Audit have the same meaning as for pods. Off: these objects are not evaluated. Default: the stage of pods.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub objects: Option<OptionalStage>,
     /// Selection of the stage of a namespace. Uniform: all namespaces have the stages above. `ByLabel`: the value of
     /// the namespace label stage.toolsecurity.dev/PROFILE (Deny, Warn or Audit) is the stage of its pods and, unless
-    /// workloads is Off, of its workloads. A namespace without the label has the stages above. A namespace with any
+    /// they are Off, of its workloads and other objects. A namespace without the label has the stages above. A namespace with any
     /// other value has the stage Deny. Default: Uniform.
     #[serde(default, skip_serializing_if = "NamespaceStages::is_uniform")]
     pub namespace_stages: NamespaceStages,
     /// Stages of individual checks, by id, for example {imageRegistries: Deny}. They apply to pods and, unless
-    /// workloads is Off, to workloads, in every namespace. They take precedence over the stages above and over the
+    /// these are Off, to workloads and other objects, in every namespace. They take precedence over the stages above and over the
     /// label of the namespace. All entries must have the same stage, because one policy evaluates them. At most 64.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 64))]
@@ -50,11 +54,18 @@ pub enum NamespaceStages {
 impl Enforcement {
     /// The stages of a namespace. `label` is the value of its label stage.toolsecurity.dev/PROFILE.
     pub fn stages(&self, label: Option<&str>) -> Stages {
-        let workloads = self.workloads.stage();
+        let (workloads, objects) = (self.workloads.stage(), self.objects());
         match label.filter(|_| !self.namespace_stages.is_uniform()).map(Stage::of_label) {
-            Some(stage) => Stages { pods: stage, workloads: workloads.and(Some(stage)) },
-            None => Stages { pods: self.pods, workloads },
+            Some(stage) => {
+                Stages { pods: stage, workloads: workloads.and(Some(stage)), objects: objects.and(Some(stage)) }
+            }
+            None => Stages { pods: self.pods, workloads, objects },
         }
+    }
+
+    /// The stage of objects other than pods and workloads; `None` if it is Off.
+    pub fn objects(&self) -> Option<Stage> {
+        self.objects.map_or(Some(self.pods), OptionalStage::stage)
     }
 
     /// The stage of a check if `stage` is the stage of the other checks.
@@ -63,19 +74,21 @@ impl Enforcement {
     }
 }
 
-/// The stages of a namespace for pods and for workloads; `None` if workloads are not evaluated.
+/// The stages of a namespace for pods, workloads and other objects; `None` for objects that are not evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stages {
     /// The stage of pods.
     pub pods: Stage,
     /// The stage of workloads.
     pub workloads: Option<Stage>,
+    /// The stage of other objects, if a check of the profile evaluates any.
+    pub objects: Option<Stage>,
 }
 
 impl Stages {
-    /// True if the label `stage` makes the stage of pods or workloads stricter, and neither weaker.
+    /// True if the label `stage` makes the stage of some objects stricter, and of none weaker.
     pub fn rise_to(self, stage: Stage) -> bool {
-        let all = || [Some(self.pods), self.workloads].into_iter().flatten();
+        let all = || [Some(self.pods), self.workloads, self.objects].into_iter().flatten();
         all().any(|one| stage.is_stricter_than(one)) && !all().any(|one| one.is_stricter_than(stage))
     }
 }
@@ -126,11 +139,11 @@ impl Stage {
     }
 }
 
-/// Enforcement level of pod templates.
+/// Enforcement level of objects that are not evaluated at the level Off.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::Display, strum::IntoStaticStr,
 )]
-pub enum WorkloadStage {
+pub enum OptionalStage {
     /// Violations are denied.
     Deny,
     /// Violations are admitted with a warning, and audited.
@@ -138,12 +151,12 @@ pub enum WorkloadStage {
     Warn,
     /// Violations are admitted and audited.
     Audit,
-    /// Pod templates are not evaluated.
+    /// The objects are not evaluated.
     Off,
 }
 
-impl WorkloadStage {
-    /// The stage; `None` if pod templates are not evaluated.
+impl OptionalStage {
+    /// The stage; `None` if the objects are not evaluated.
     pub fn stage(self) -> Option<Stage> {
         match self {
             Self::Deny => Some(Stage::Deny),
@@ -160,7 +173,7 @@ mod tests {
 
     #[test]
     fn a_label_makes_a_namespace_stricter_only_if_it_makes_nothing_weaker() {
-        let stages = |pods, workloads| Stages { pods, workloads };
+        let stages = |pods, workloads| Stages { pods, workloads, objects: Some(pods) };
         assert!(stages(Stage::Audit, Some(Stage::Audit)).rise_to(Stage::Warn));
         assert!(stages(Stage::Audit, None).rise_to(Stage::Deny));
         assert!(stages(Stage::Deny, Some(Stage::Warn)).rise_to(Stage::Deny));
@@ -174,15 +187,19 @@ mod tests {
         let of = |namespace_stages, workloads| Enforcement {
             pods: Stage::Audit,
             workloads,
+            objects: Some(OptionalStage::Off),
             namespace_stages,
             checks: BTreeMap::new(),
         };
-        let own = Stages { pods: Stage::Audit, workloads: Some(Stage::Warn) };
-        assert_eq!(of(NamespaceStages::Uniform, WorkloadStage::Warn).stages(Some("Deny")), own);
-        let by_label = of(NamespaceStages::ByLabel, WorkloadStage::Warn);
+        let own = Stages { pods: Stage::Audit, workloads: Some(Stage::Warn), objects: None };
+        assert_eq!(of(NamespaceStages::Uniform, OptionalStage::Warn).stages(Some("Deny")), own);
+        let by_label = of(NamespaceStages::ByLabel, OptionalStage::Warn);
         assert_eq!(by_label.stages(None), own);
-        assert_eq!(by_label.stages(Some("Waarn")), Stages { pods: Stage::Deny, workloads: Some(Stage::Deny) });
-        let pods_only = of(NamespaceStages::ByLabel, WorkloadStage::Off);
-        assert_eq!(pods_only.stages(Some("Warn")), Stages { pods: Stage::Warn, workloads: None });
+        assert_eq!(
+            by_label.stages(Some("Waarn")),
+            Stages { pods: Stage::Deny, workloads: Some(Stage::Deny), objects: None }
+        );
+        let pods_only = of(NamespaceStages::ByLabel, OptionalStage::Off);
+        assert_eq!(pods_only.stages(Some("Warn")), Stages { pods: Stage::Warn, workloads: None, objects: None });
     }
 }

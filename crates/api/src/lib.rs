@@ -7,6 +7,7 @@
 
 pub mod conditions;
 pub mod crd;
+mod custom_check;
 mod enforcement;
 mod exception;
 pub mod names;
@@ -18,19 +19,20 @@ pub mod revision;
 mod rollout;
 mod time;
 
-pub use enforcement::{Enforcement, NamespaceStages, Stage, Stages, WorkloadStage};
+pub use custom_check::{CustomCheck, CustomDefault, CustomTarget, ObjectKind, ObjectOperation};
+pub use enforcement::{Enforcement, NamespaceStages, OptionalStage, Stage, Stages};
 pub use exception::{
     Approval, ApprovalState, ExceptionScope, ScopeKind, ToolSecurityException, ToolSecurityExceptionSpec,
     ToolSecurityExceptionStatus,
 };
 pub use palisade_checks::{
-    Diagnostic, Level, ParameterName, ParameterType, Resolved, Settings, Values, catalogue, settings,
+    Diagnostic, Level, ParameterName, ParameterType, Resolved, Settings, Values, catalogue, objects, settings,
 };
 pub use params::{ContainerException, MAX_CONTAINERS, MAX_WORKLOADS, ToolSecurityParams, ToolSecurityParamsSpec};
 pub use profile::{
-    CustomCheck, CustomDefault, CustomTarget, EngineInForce, Exception, ExceptionCounts, ExceptionRequests, Exemptions,
-    FailedNamespace, IntOrText, MutationStatus, NamespaceCounts, Override, Parameter, PssEquivalent, RequestCounts,
-    Source, StageCounts, ToolSecurityProfile, ToolSecurityProfileSpec, ToolSecurityProfileStatus,
+    EngineInForce, Exception, ExceptionCounts, ExceptionRequests, Exemptions, FailedNamespace, IntOrText,
+    MutationStatus, NamespaceCounts, Override, Parameter, PssEquivalent, RequestCounts, Source, StageCounts,
+    ToolSecurityProfile, ToolSecurityProfileSpec, ToolSecurityProfileStatus,
 };
 pub use published::Published;
 pub use report::{

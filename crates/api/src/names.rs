@@ -72,11 +72,15 @@ pub enum Shape {
     Pods,
     /// Workloads, for example Deployments and Jobs.
     Workloads,
+    /// Other namespaced objects, for example Ingresses.
+    Objects,
 }
 
 impl Shape {
     /// All of them.
-    pub const ALL: [Self; 2] = [Self::Pods, Self::Workloads];
+    pub const ALL: [Self; 3] = [Self::Pods, Self::Workloads, Self::Objects];
+    /// The shapes with the spec of a pod. They are evaluated by the same checks.
+    pub const OF_PODS: [Self; 2] = [Self::Pods, Self::Workloads];
 }
 
 /// Purpose of a validating policy of a profile.
@@ -92,11 +96,13 @@ pub enum Part {
 
 impl Part {
     /// All of them.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 7] = [
         Self::Judge(Shape::Pods),
         Self::Judge(Shape::Workloads),
         Self::Checks(Shape::Pods),
         Self::Checks(Shape::Workloads),
+        Self::Judge(Shape::Objects),
+        Self::Checks(Shape::Objects),
         Self::Guard,
     ];
 
@@ -130,6 +136,7 @@ pub fn policy(profile: &str, part: impl Into<Part>) -> String {
     match part.into() {
         Part::Judge(Shape::Pods) => format!("palisade-{profile}-pods"),
         Part::Judge(Shape::Workloads) => format!("palisade-{profile}-workloads"),
+        Part::Judge(Shape::Objects) => format!("palisade-{profile}-objects"),
         Part::Checks(shape) => format!("{}-checks", policy(profile, shape)),
         Part::Guard => format!("palisade-{profile}-guard"),
     }
@@ -145,7 +152,7 @@ pub fn updates(profile: &str, part: impl Into<Part>) -> String {
 pub fn profile_of_policy(policy: &str) -> Option<&str> {
     let rest = policy.strip_prefix("palisade-")?;
     let shape = rest.strip_suffix("-checks").unwrap_or(rest);
-    shape.strip_suffix("-pods").or_else(|| shape.strip_suffix("-workloads"))
+    ["-pods", "-workloads", "-objects"].into_iter().find_map(|suffix| shape.strip_suffix(suffix))
 }
 
 /// The name of the variant of `binding` for namespaces with the label of a stage.

@@ -7,13 +7,15 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector, T
 use kube::{CustomResource, KubeSchema};
 use palisade_checks::{
     Level, ParameterType, Settings,
-    settings::{Host, Identity, Images, Privileges, Scheduling, Users, Volumes, mutation::Mutation, standard::Version},
+    settings::{
+        Host, Identity, Images, Network, Privileges, Scheduling, Users, Volumes, mutation::Mutation, standard::Version,
+    },
 };
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
-use serde_json::Value as Json;
 
 use crate::{
+    custom_check::CustomCheck,
     enforcement::{Enforcement, Stage},
     report::ScanStatus,
     rollout::{Rollout, RolloutStatus},
@@ -75,7 +77,7 @@ pub struct ToolSecurityProfileSpec {
         inner(length(min = 1, max = 63), regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))
     )]
     pub exclude_namespaces: Vec<String>,
-    /// Action on violations, for pods and for workloads.
+    /// Action on violations, for pods, workloads and other objects.
     #[serde(default)]
     pub enforcement: Enforcement,
     /// Automatic promotion of namespaces to stricter stages, in waves. Requires enforcement.namespaceStages: `ByLabel`,
@@ -131,6 +133,9 @@ pub struct ToolSecurityProfileSpec {
     /// Images that pods may run.
     #[serde(default)]
     pub images: Images,
+    /// Restrictions on objects that publish services.
+    #[serde(default)]
+    pub network: Network,
     /// Custom checks, written in CEL. They are evaluated with the other checks, and their violations are part of the
     /// same message. At most 32.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -158,6 +163,7 @@ impl ToolSecurityProfileSpec {
             identity: self.identity.clone(),
             scheduling: self.scheduling.clone(),
             images: self.images.clone(),
+            network: self.network.clone(),
             mutation: self.mutation.clone(),
         }
     }
@@ -223,78 +229,6 @@ pub struct ExceptionRequests {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256), regex(pattern = r"^[^\r\n]*$"))]
     pub message: Option<String>,
-}
-
-/// A custom check. Its expressions can use all variables of a ValidatingAdmissionPolicy, and variables.spec (the spec
-/// of the pod, or of the pod template of a workload), variables.podSecurityContext, variables.containers (of all
-/// kinds), variables.volumes and variables.annotations. Custom checks are not evaluated in palisade-probe, the
-/// namespace in which the controller probes the profile.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[x_kube(validation = ("has(self.message) != has(self.messageExpression)",
-    "exactly one of message and messageExpression must be set"))]
-#[x_kube(validation = ("!has(self.default) || self.target != 'Volumes'", "default is not allowed with target Volumes"))]
-pub struct CustomCheck {
-    /// Id of the check in messages and exceptions. It must differ from the ids of built-in checks.
-    #[schemars(length(max = 63), regex(pattern = r"^[a-z][A-Za-z0-9]*$"))]
-    pub id: String,
-    /// Objects to which the expression applies. Pod: evaluated once for the pod. Containers: evaluated for each
-    /// container, available as container. Volumes: evaluated for each volume, available as volume. Default: Pod.
-    #[serde(default)]
-    pub target: CustomTarget,
-    /// CEL expression of type bool that is true if the object complies.
-    #[schemars(length(min = 1, max = 8192))]
-    pub expression: String,
-    /// Message for a violation. Exactly one of message and messageExpression is required.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 256))]
-    pub message: Option<String>,
-    /// CEL expression for the message, of type string. It has access to the same variables as expression.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 4096))]
-    pub message_expression: Option<String>,
-    /// Default value that makes a new pod comply if it leaves the field unset; not allowed for volumes. It is set
-    /// independently of mutation.defaults, unless mutation.engine is Off or an exception names this check.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub default: Option<CustomDefault>,
-}
-
-/// A field and the value that it gets if it is unset.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct CustomDefault {
-    /// Path of the field, separated by dots: relative to the pod's spec for target Pod, and to each container for
-    /// target Containers, for example securityContext.procMount. A list or a map is one value.
-    #[schemars(length(max = 256), regex(pattern = r"^[a-z][A-Za-z0-9]*(\.[a-z][A-Za-z0-9]*)*$"))]
-    pub path: String,
-    /// Value, of the type of the field. At most 4 KiB as JSON.
-    #[schemars(extend("x-kubernetes-preserve-unknown-fields" = true))]
-    pub value: Json,
-}
-
-/// The objects to which a custom check applies.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::Display, strum::IntoStaticStr,
-)]
-pub enum CustomTarget {
-    /// The pod as a whole.
-    #[default]
-    Pod,
-    /// Each container, init container and ephemeral container.
-    Containers,
-    /// Each volume.
-    Volumes,
-}
-
-impl CustomTarget {
-    /// The name of the evaluated object in expressions; `None` for the pod as a whole.
-    pub fn item(self) -> Option<&'static str> {
-        match self {
-            Self::Pod => None,
-            Self::Containers => Some("container"),
-            Self::Volumes => Some("volume"),
-        }
-    }
 }
 
 /// A value that differs by namespace.

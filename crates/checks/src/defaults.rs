@@ -263,8 +263,8 @@ impl DefaultValue {
                 let fields: Vec<_> = fields
                     .iter()
                     .map(|(name, text)| {
-                        let text =
-                            cx.text("", text, Meaning::Word).map_or_else(|cel| cel, |constant| cel::quote(&constant));
+                        let text = cx.text("", text, Meaning::Word);
+                        let text = text.map_or_else(|template| template.cel, |constant| cel::quote(&constant));
                         format!("{}: {text}", cel::quote(name))
                     })
                     .collect();

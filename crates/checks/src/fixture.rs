@@ -59,14 +59,6 @@ impl Fixture {
 
     /// The values of the parameters.
     pub fn values(&self) -> Values {
-        let resolved = |value: &Json| match value {
-            Json::Number(number) => Resolved::Integer(number.as_i64().unwrap_or_default()),
-            Json::Bool(flag) => Resolved::Boolean(*flag),
-            Json::Array(items) => {
-                Resolved::StringList(items.iter().filter_map(Json::as_str).map(str::to_owned).collect())
-            }
-            other => Resolved::String(other.as_str().unwrap_or_default().to_owned()),
-        };
         self.parameters.iter().map(|(name, value)| (name.clone(), resolved(value))).collect()
     }
 
@@ -88,5 +80,15 @@ impl Fixture {
     /// The types of the parameters.
     pub fn types(&self) -> BTreeMap<ParameterName, ParameterType> {
         self.values().into_iter().map(|(name, value)| (name, value.kind())).collect()
+    }
+}
+
+/// The value of a parameter.
+pub(crate) fn resolved(value: &Json) -> Resolved {
+    match value {
+        Json::Number(number) => Resolved::Integer(number.as_i64().unwrap_or_default()),
+        Json::Bool(flag) => Resolved::Boolean(*flag),
+        Json::Array(items) => Resolved::StringList(items.iter().filter_map(Json::as_str).map(str::to_owned).collect()),
+        other => Resolved::String(other.as_str().unwrap_or_default().to_owned()),
     }
 }

@@ -10,10 +10,10 @@
 //! Each module uses only modules before it:
 //!
 //! 1. Values that are constants or parameters, and errors in them: `diagnostic`, `reference`, `value`, `meaning`.
-//! 2. Their translation to CEL: `cel`, `lower`, `image`.
+//! 2. Their translation to CEL, and their values in a namespace: `cel`, `texts`, `lower`, `resolve`, `image`.
 //! 3. The settings of a profile: `settings`.
-//! 4. The definition of a check: `defaults`, `check`, `fixture`.
-//! 5. The checks: `shared`, `catalogue`.
+//! 4. The definition of a check: `defaults`, `check`, `fixture`, `object_check`.
+//! 5. The checks: `shared`, `catalogue`, and those of other objects: `objects`.
 //! 6. Tables over all checks and fields: `bounds`, `updates`, `coverage`.
 
 pub mod bounds;
@@ -27,9 +27,13 @@ pub mod fixture;
 pub mod image;
 mod lower;
 mod meaning;
+mod object_check;
+pub mod objects;
 mod reference;
+mod resolve;
 pub mod settings;
 mod shared;
+mod texts;
 mod updates;
 mod value;
 
@@ -39,8 +43,11 @@ pub(crate) use palisade_kube_json::{json, pod};
 pub use check::{Check, Field, Finding, FindingScope, Pss, Rule};
 pub use defaults::{Condition, Constant, DefaultValue, FieldDefault, Subject};
 pub use diagnostic::Diagnostic;
-pub use lower::{Lowering, Resolve, TextList, Uses};
+pub use lower::{Lowering, Uses};
 pub use meaning::{Author, Meaning, Place, Use};
+pub use object_check::{ObjectCheck, ObjectFinding, ObjectFixture, ObjectResource, ObjectRule};
 pub use reference::{ParameterName, Piece, pieces};
+pub use resolve::{Resolve, matches};
 pub use settings::{Settings, standard::Level};
+pub use texts::{Patterns, Template, TextList, Wildcard};
 pub use value::{Flag, Integer, ParameterType, Resolved, Text, Values};

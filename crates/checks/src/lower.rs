@@ -4,9 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
-    Diagnostic, Flag, Integer, Meaning, ParameterType, Resolved, Text, Values, cel,
+    Diagnostic, Flag, Integer, Meaning, ParameterType, Text, cel,
     meaning::{Place, Use},
     reference::{ParameterName, Piece, pieces},
+    texts::{Comparison, Patterns, Template, TextList, Wildcard},
     value::whole_reference,
 };
 
@@ -20,47 +21,6 @@ pub struct Lowering<'a> {
 
 /// The uses of each parameter in texts.
 pub type Uses = BTreeMap<ParameterName, BTreeSet<Use>>;
-
-/// A list of texts, lowered.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TextList {
-    /// The elements that are the same in every namespace.
-    pub constants: Vec<String>,
-    /// CEL strings, one for each element that differs by namespace.
-    pub elements: Vec<String>,
-    /// CEL lists of strings to append.
-    pub lists: Vec<String>,
-}
-
-impl TextList {
-    /// Adds the elements of another list.
-    pub fn append(&mut self, other: Self) {
-        self.constants.extend(other.constants);
-        self.elements.extend(other.elements);
-        self.lists.extend(other.lists);
-    }
-
-    /// CEL of type list(string).
-    pub fn cel(&self) -> String {
-        let mut elements: Vec<_> = self.constants.iter().map(|text| cel::quote(text)).collect();
-        elements.extend(self.elements.iter().cloned());
-        let mut lists = Vec::new();
-        if !elements.is_empty() || self.lists.is_empty() {
-            lists.push(format!("[{}]", elements.join(", ")));
-        }
-        lists.extend(self.lists.iter().cloned());
-        if lists.len() == 1 { lists.remove(0) } else { format!("({})", lists.join(" + ")) }
-    }
-
-    /// CEL of type string that names the elements, for a message; `none` for an empty list.
-    pub fn says(&self) -> String {
-        if self.elements.is_empty() && self.lists.is_empty() {
-            let text = self.constants.join(", ");
-            return cel::quote(if text.is_empty() { "none" } else { &text });
-        }
-        format!("{}.join(', ')", self.cel())
-    }
-}
 
 impl<'a> Lowering<'a> {
     /// A lowering with these declared parameters.
@@ -93,28 +53,30 @@ impl<'a> Lowering<'a> {
         std::mem::take(&mut self.reads_parameters)
     }
 
-    /// CEL that reads a parameter; reports one that is not declared or of another type.
-    fn parameter(&mut self, path: &str, name: &str, wanted: ParameterType) -> String {
-        match self.declared.get(name) {
+    /// CEL that reads a parameter; reports one that is not declared or of none of these types.
+    fn parameter(&mut self, path: &str, name: &str, wanted: &[ParameterType]) -> String {
+        let found = self.declared.get(name).copied();
+        match found {
             None => self
                 .diagnostics
                 .push(Diagnostic::new(path, format!("${name} is not a declared parameter")).help(self.known(wanted))),
-            Some(&found) if found != wanted => self.diagnostics.push(
-                Diagnostic::new(path, format!("${name} is of type {found}, must be {wanted}")).help(self.known(wanted)),
+            Some(found) if !wanted.contains(&found) => self.diagnostics.push(
+                Diagnostic::new(path, format!("${name} is of type {found}, must be {}", either(wanted)))
+                    .help(self.known(wanted)),
             ),
             Some(_) => {}
         }
         self.reads_parameters = true;
-        read(wanted, name)
+        read(found.filter(|found| wanted.contains(found)).unwrap_or(wanted[0]), name)
     }
 
-    fn known(&self, wanted: ParameterType) -> String {
-        let names: Vec<_> =
-            self.declared.iter().filter(|(_, found)| **found == wanted).map(|(name, _)| format!("${name}")).collect();
+    fn known(&self, wanted: &[ParameterType]) -> String {
+        let fits = |(_, found): &(&String, &ParameterType)| wanted.contains(*found);
+        let names: Vec<_> = self.declared.iter().filter(fits).map(|(name, _)| format!("${name}")).collect();
         if names.is_empty() {
-            format!("declare a parameter of type {wanted} in spec.parameters")
+            format!("declare a parameter of type {} in spec.parameters", either(wanted))
         } else {
-            format!("parameters of type {wanted}: {}", names.join(", "))
+            format!("parameters of type {}: {}", either(wanted), names.join(", "))
         }
     }
 
@@ -122,7 +84,7 @@ impl<'a> Lowering<'a> {
     pub fn integer(&mut self, path: &str, value: &Integer) -> String {
         match value {
             Integer::Constant(value) => value.to_string(),
-            Integer::Parameter(name) => self.parameter(path, name, ParameterType::Integer),
+            Integer::Parameter(name) => self.parameter(path, name, &[ParameterType::Integer]),
         }
     }
 
@@ -133,7 +95,7 @@ impl<'a> Lowering<'a> {
     pub fn flag(&mut self, path: &str, value: &Flag) -> Result<bool, String> {
         match value {
             Flag::Constant(value) => Ok(*value),
-            Flag::Parameter(name) => Err(self.parameter(path, name, ParameterType::Boolean)),
+            Flag::Parameter(name) => Err(self.parameter(path, name, &[ParameterType::Boolean])),
         }
     }
 
@@ -162,59 +124,105 @@ impl<'a> Lowering<'a> {
             let path = format!("{path}[{index}]");
             match self.element(&path, text, meaning) {
                 Element::Constant(text) => out.constants.push(text),
-                Element::One(cel) => out.elements.push(cel),
+                Element::One(template) => out.templates.push(template),
                 Element::Many(cel) => out.lists.push(cel),
             }
         }
         out
     }
 
-    /// CEL of type string, for a string with this meaning; `Ok` for a constant.
-    ///
-    /// # Errors
-    /// The expression, if the string differs by namespace.
-    pub fn text(&mut self, path: &str, text: &Text, meaning: Meaning) -> Result<String, String> {
-        match pieces(&text.0) {
-            Err(message) => {
-                self.report(Diagnostic::new(path, message).help("write $$ for a dollar sign"));
-                Ok(String::new())
-            }
-            Ok(pieces) => {
-                if pieces.iter().all(|piece| matches!(piece, Piece::Literal(_))) {
-                    return Ok(literal(&pieces));
-                }
-                let mut parts = Vec::new();
-                for (index, piece) in pieces.iter().enumerate() {
-                    parts.push(match piece {
-                        Piece::Literal(text) => cel::quote(text),
-                        Piece::Reference(name) => {
-                            self.using(path, name, meaning, place(&pieces, index, meaning));
-                            self.parameter(path, name, ParameterType::String)
-                        }
-                    });
-                }
-                // A parameter has no static type, and a list literal needs one.
-                Err(format!("string({})", cel::concat(&parts)))
+    /// A list of strings that may have a wildcard.
+    pub fn patterns(&mut self, path: &str, texts: &[Text], meaning: Meaning, wildcard: Wildcard) -> Patterns {
+        let mut out = Patterns { shown: self.texts(path, texts, meaning), ..Patterns::default() };
+        for text in texts {
+            // Reported above.
+            let Ok(pieces) = pieces(&text.0) else { continue };
+            let (comparison, rest) = wildcard.split(&pieces);
+            let list = match comparison {
+                Comparison::Equals => &mut out.equal,
+                Comparison::StartsWith => &mut out.starts,
+                Comparison::EndsWith => &mut out.ends,
+            };
+            match self.joined(&rest) {
+                Element::Constant(text) => list.constants.push(text),
+                Element::One(template) => list.templates.push(template),
+                Element::Many(cel) => list.lists.push(cel),
             }
         }
+        out
+    }
+
+    /// A string with this meaning; `Ok` for a constant.
+    ///
+    /// # Errors
+    /// The string, if it differs by namespace.
+    pub fn text(&mut self, path: &str, text: &Text, meaning: Meaning) -> Result<String, Template> {
+        match self.lowered(path, text, meaning, &[ParameterType::String, ParameterType::Integer]) {
+            Element::Constant(constant) => Ok(constant),
+            Element::One(template) => Err(template),
+            Element::Many(_) => Ok(String::new()),
+        }
+    }
+
+    fn element(&mut self, path: &str, text: &Text, meaning: Meaning) -> Element {
+        let types = [ParameterType::String, ParameterType::Integer, ParameterType::StringList];
+        // Only a whole element can be a list.
+        let most = if whole_reference(&text.0).is_some() { 3 } else { 2 };
+        self.lowered(path, text, meaning, &types[..most])
+    }
+
+    /// A string, with errors reported and the uses of parameters noted.
+    fn lowered(&mut self, path: &str, text: &Text, meaning: Meaning, types: &[ParameterType]) -> Element {
+        let pieces = match pieces(&text.0) {
+            Ok(pieces) => pieces,
+            Err(message) => {
+                self.report(Diagnostic::new(path, message).help("write $$ for a dollar sign"));
+                return Element::Constant(String::new());
+            }
+        };
+        for (index, piece) in pieces.iter().enumerate() {
+            if let Piece::Reference(name) = piece {
+                self.using(path, name, meaning, place(&pieces, index, meaning));
+                self.parameter(path, name, types);
+            }
+        }
+        self.joined(&pieces)
+    }
+
+    /// The pieces one after another. One value may be a list, if it is the only piece.
+    fn joined(&self, pieces: &[Piece<'_>]) -> Element {
+        let (mut parts, mut filled) = (Vec::new(), Vec::new());
+        for piece in pieces {
+            parts.push(match piece {
+                Piece::Literal(text) => cel::quote(text),
+                Piece::Reference(name) => match self.declared.get(*name) {
+                    Some(ParameterType::Integer) => format!("string({})", read(ParameterType::Integer, name)),
+                    Some(ParameterType::StringList) if pieces.len() == 1 => {
+                        return Element::Many(read(ParameterType::StringList, name));
+                    }
+                    _ => {
+                        let value = read(ParameterType::String, name);
+                        let condition = format!("{value} != ''");
+                        if !filled.contains(&condition) {
+                            filled.push(condition);
+                        }
+                        value
+                    }
+                },
+            });
+        }
+        if pieces.iter().all(|piece| matches!(piece, Piece::Literal(_))) {
+            return Element::Constant(literal(pieces));
+        }
+        // A parameter has no static type, and a list literal needs one.
+        let cel = format!("string({})", cel::concat(&parts));
+        let filled = if filled.is_empty() { "true".to_owned() } else { filled.join(" && ") };
+        Element::One(Template { cel, filled })
     }
 
     fn using(&mut self, path: &str, name: &str, meaning: Meaning, place: Place) {
         let one = Use { path: path.to_owned(), meaning, place };
         self.uses.entry(name.to_owned()).or_default().insert(one);
-    }
-
-    fn element(&mut self, path: &str, text: &Text, meaning: Meaning) -> Element {
-        if let Some(name) = whole_reference(&text.0)
-            && self.declared.get(name) == Some(&ParameterType::StringList)
-        {
-            self.using(path, name, meaning, Place::Whole);
-            return Element::Many(self.parameter(path, name, ParameterType::StringList));
-        }
-        match self.text(path, text, meaning) {
-            Ok(constant) => Element::Constant(constant),
-            Err(cel) => Element::One(cel),
-        }
     }
 }
 
@@ -231,7 +239,7 @@ fn place(pieces: &[Piece<'_>], index: usize, meaning: Meaning) -> Place {
 
 enum Element {
     Constant(String),
-    One(String),
+    One(Template),
     Many(String),
 }
 
@@ -244,6 +252,11 @@ fn literal(pieces: &[Piece<'_>]) -> String {
         .collect()
 }
 
+/// The types, for a message.
+fn either(types: &[ParameterType]) -> String {
+    types.iter().map(ToString::to_string).collect::<Vec<_>>().join(" or ")
+}
+
 /// CEL that reads a parameter of a namespace, by index, because a name may be a reserved word.
 fn read(wanted: ParameterType, name: &str) -> String {
     let map = match wanted {
@@ -253,62 +266,4 @@ fn read(wanted: ParameterType, name: &str) -> String {
         ParameterType::StringList => "stringLists",
     };
     format!("params.spec.{map}['{name}']")
-}
-
-/// The value of a setting in a namespace. References must have been checked by a [`Lowering`]; an unknown
-/// one reads as zero, false or empty.
-pub trait Resolve {
-    /// The type of the resolved value.
-    type Output;
-    /// The value in the namespace that has these parameters.
-    fn resolve(&self, values: &Values) -> Self::Output;
-}
-
-impl Resolve for Integer {
-    type Output = i64;
-    fn resolve(&self, values: &Values) -> i64 {
-        match self {
-            Self::Constant(value) => *value,
-            Self::Parameter(name) => match values.get(name) {
-                Some(Resolved::Integer(value)) => *value,
-                _ => 0,
-            },
-        }
-    }
-}
-
-impl Resolve for Flag {
-    type Output = bool;
-    fn resolve(&self, values: &Values) -> bool {
-        match self {
-            Self::Constant(value) => *value,
-            Self::Parameter(name) => matches!(values.get(name), Some(Resolved::Boolean(true))),
-        }
-    }
-}
-
-impl Resolve for Text {
-    type Output = String;
-    fn resolve(&self, values: &Values) -> String {
-        let resolved = |piece: &Piece<'_>| match piece {
-            Piece::Literal(text) => (*text).to_owned(),
-            Piece::Reference(name) => match values.get(*name) {
-                Some(Resolved::String(value)) => value.clone(),
-                _ => String::new(),
-            },
-        };
-        pieces(&self.0).unwrap_or_default().iter().map(resolved).collect()
-    }
-}
-
-impl Resolve for [Text] {
-    type Output = Vec<String>;
-    fn resolve(&self, values: &Values) -> Vec<String> {
-        self.iter()
-            .flat_map(|text| match whole_reference(&text.0).and_then(|name| values.get(name)) {
-                Some(Resolved::StringList(list)) => list.clone(),
-                _ => vec![text.resolve(values)],
-            })
-            .collect()
-    }
 }

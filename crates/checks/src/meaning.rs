@@ -16,6 +16,8 @@ pub enum Meaning {
     Registry,
     /// A name that may end in `*`, which matches any suffix.
     Pattern,
+    /// A name of a host that may begin with `*.`, which matches one or more labels.
+    Host,
     /// An SELinux level: `s0:c1,c2`. Signs in it make ranges and sets.
     SeLinuxLevel,
 }
@@ -85,9 +87,12 @@ impl Use {
             (Meaning::Registry, Place::Within) => {
                 (is_inner(value), "letters and digits, with dots, hyphens and underscores between them")
             }
-            (Meaning::Pattern, _) => (
-                value.chars().all(is_visible) && (by_profile || !value.contains('*')),
-                "a name without * and without white space",
+            (Meaning::Pattern, _) => {
+                (value.chars().all(|c| is_visible(c) && c != '*'), "a name without * and without white space")
+            }
+            (Meaning::Host, _) => (
+                value.split('.').all(is_label),
+                "lower-case letters, digits and hyphens, with single dots between them",
             ),
             (Meaning::SeLinuxLevel, Place::Whole) => (value.chars().all(is_visible), "a level without white space"),
             (Meaning::SeLinuxLevel, Place::Begin | Place::Within) => {
@@ -108,6 +113,14 @@ fn is_segment(value: &str) -> bool {
 
 fn is_absolute(value: &str) -> bool {
     value.strip_prefix('/').is_some_and(|rest| rest.split('/').all(is_segment))
+}
+
+/// Whether it is a label of a host's name.
+fn is_label(value: &str) -> bool {
+    let is_alphanumeric = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    value.starts_with(is_alphanumeric)
+        && value.ends_with(is_alphanumeric)
+        && value.chars().all(|c| is_alphanumeric(c) || c == '-')
 }
 
 /// Whether it may be between two slashes of a registry with a path: also a port, a tag, or an address of IPv6.
@@ -187,15 +200,20 @@ mod tests {
         assert_eq!(by_namespace(Meaning::Registry, Place::Begin), registries);
         assert_eq!(by_namespace(Meaning::Registry, Place::Within), ["a", "a.b", "0.c9"]);
         assert_eq!(by_namespace(Meaning::SeLinuxLevel, Place::Within), ["", "a"]);
+        assert_eq!(by_namespace(Meaning::Host, Place::Begin), ["a", "a.b", "0.c9"]);
         assert!(by_namespace(Meaning::Pattern, Place::Whole).iter().all(|value| !value.contains(['*', ' ', '\n'])));
         assert_eq!(by_namespace(Meaning::Word, Place::Within).len(), 31);
     }
 
     #[test]
-    fn only_a_profile_can_name_the_root_or_a_pattern() {
+    fn only_a_profile_can_name_the_root_and_no_value_is_a_pattern() {
         assert_eq!(fitting(Meaning::Path, Place::Whole, Author::Profile), ["/", "/a/b", "/a/"]);
-        assert!(fitting(Meaning::Pattern, Place::Whole, Author::Profile).contains(&"a*"));
-        for (meaning, place) in [(Meaning::Path, Place::Within), (Meaning::Registry, Place::Whole)] {
+        for (meaning, place) in [
+            (Meaning::Path, Place::Within),
+            (Meaning::Registry, Place::Whole),
+            (Meaning::Pattern, Place::Whole),
+            (Meaning::Host, Place::Within),
+        ] {
             assert_eq!(fitting(meaning, place, Author::Profile), fitting(meaning, place, Author::Namespace));
         }
     }

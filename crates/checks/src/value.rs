@@ -66,7 +66,7 @@ pub enum Flag {
     Parameter(ParameterName),
 }
 
-/// A string in which `$name` or `${name}` refers to a parameter of type `String`, and `$$` is a dollar
+/// A string in which `$name` or `${name}` refers to a parameter of type `String` or `Integer`, and `$$` is a dollar
 /// sign. As the whole element of a list, `$name` may also refer to a parameter of type `StringList`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]

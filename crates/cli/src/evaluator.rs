@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::jiff::Timestamp;
 use palisade_admission::requests::{Cluster, Operation, Outcome, Plugins, Review, User};
-use palisade_api::{Settings, ToolSecurityParamsSpec, Values, catalogue, names::Shape};
+use palisade_api::{Settings, ToolSecurityParamsSpec, Values, catalogue, names::Shape, objects};
 use palisade_cel::Minor;
 use palisade_checks::Check;
 use palisade_compiler::{ChangedBy, Mutation, VIOLATIONS, violation};
@@ -290,6 +290,15 @@ const PAGES: &str = "https://github.com/palisade-dev/palisade/blob/main/docs/che
 /// The page of a check of the catalogue.
 pub fn page_of(check: &str) -> Option<String> {
     catalogue::ALL.iter().any(|one| one.id == check).then(|| format!("{PAGES}/{check}.md"))
+}
+
+/// The title of a check of pods or of other objects.
+pub fn title_of(check: &str) -> Option<&'static str> {
+    let of_pods = catalogue::ALL.iter().map(|one| (one.id, one.title));
+    of_pods
+        .chain(objects::ALL.iter().map(|one| (one.id, one.title)))
+        .find(|(id, _)| *id == check)
+        .map(|(_, title)| title)
 }
 
 /// Whether an object is a pod.

@@ -45,10 +45,12 @@ impl ProfileEvaluator {
         let metadata = &object["metadata"];
         let namespace = text(&metadata["namespace"]);
         let violations = self.judge(kind, object)?;
-        let change = if violations.is_empty() { None } else { self.smallest(kind, object) };
+        // Only of pods, a change is known.
+        let is_of_pods = kind.is_some() || object["kind"] == "Pod";
+        let change = if violations.is_empty() || !is_of_pods { None } else { self.smallest(kind, object) };
         let demands = self.demands(&namespace);
         let pod = match kind {
-            None => Some(object.clone()),
+            None => is_of_pods.then(|| object.clone()),
             Some(kind) => pod_of(kind, object),
         };
         let mutations = demands.iter().filter_map(|one| Some((one.mutation.as_ref()?, one.params.as_ref())));

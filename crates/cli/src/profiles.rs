@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use k8s_openapi::{api::admissionregistration::v1::ValidatingAdmissionPolicy, jiff::Timestamp};
 use palisade_api::{
-    Diagnostic, NamespaceStages, Stage, ToolSecurityParams, ToolSecurityProfile, WorkloadStage,
+    Diagnostic, NamespaceStages, OptionalStage, Stage, ToolSecurityParams, ToolSecurityProfile,
     conditions::ExceptionReason, names,
 };
 use palisade_cel::Minor;
@@ -121,8 +121,12 @@ pub fn in_deny(profile: &ToolSecurityProfile) -> Result<Accepted, Vec<Problem>> 
     let enforcement = &mut profile.spec.enforcement;
     enforcement.pods = Stage::Deny;
     enforcement.namespace_stages = NamespaceStages::Uniform;
-    if enforcement.workloads != WorkloadStage::Off {
-        enforcement.workloads = WorkloadStage::Deny;
+    if enforcement.workloads != OptionalStage::Off {
+        enforcement.workloads = OptionalStage::Deny;
+    }
+    // Unset, it is that of pods.
+    if enforcement.objects != Some(OptionalStage::Off) {
+        enforcement.objects = None;
     }
     // Its waves need namespaces with separate stages.
     profile.spec.rollout = None;

@@ -13,7 +13,7 @@ use palisade_api::{
 };
 
 use crate::{
-    matching::{all_rules, matching, other_rules, stage_selector, update_rules},
+    matching::{RequestRules, matching, stage_selector},
     metadata::{metadata, param_ref, profile_name},
     updates::PodUpdates,
 };
@@ -24,6 +24,7 @@ pub(crate) struct Bindings<'a> {
     pub profile: &'a ToolSecurityProfile,
     pub part: Part,
     pub shape: Shape,
+    pub rules: &'a RequestRules,
     pub updates: PodUpdates,
 }
 
@@ -70,7 +71,7 @@ impl Bindings<'_> {
         namespaces: &LabelSelector,
         name: impl Fn(String) -> String,
     ) -> (ValidatingAdmissionPolicyBinding, Option<ValidatingAdmissionPolicyBinding>) {
-        let Self { profile, part, shape, updates } = self;
+        let Self { profile, part, shape, rules, updates } = self;
         let owner = profile_name(profile);
         let binding = |name, param_ref, match_resources: Option<MatchResources>| ValidatingAdmissionPolicyBinding {
             metadata: metadata(profile, name),
@@ -84,19 +85,24 @@ impl Bindings<'_> {
         let main = name(names::policy(owner, part));
         if updates == PodUpdates::AsCreation {
             let some = *namespaces != LabelSelector::default();
-            return (binding(main, None, some.then(|| matching(namespaces.clone(), all_rules(shape)))), None);
+            return (binding(main, None, some.then(|| matching(namespaces.clone(), rules.all.clone()))), None);
         }
         // Deny closes a namespace without parameters. Other stages must let it through: the API server denies a request
         // for which it cannot configure the policy, whatever the binding's actions are.
         let not_found = if stage == Stage::Deny { "Deny" } else { "Allow" };
         let without = (shape, updates) == (Shape::Pods, PodUpdates::WithoutParameters);
-        let of = |rules| Some(matching(namespaces.clone(), rules));
+        let of = |rules: &[_]| Some(matching(namespaces.clone(), rules.to_vec()));
+        // A binding without rules would match all requests of the policy.
+        if rules.updates.is_empty() || rules.others.is_empty() {
+            let not_found = if rules.updates.is_empty() { not_found } else { "Allow" };
+            return (binding(main, Some(param_ref(owner, not_found)), of(&rules.all)), None);
+        }
         (
-            binding(main, Some(param_ref(owner, not_found)), of(other_rules(shape))),
+            binding(main, Some(param_ref(owner, not_found)), of(&rules.others)),
             Some(binding(
                 name(names::updates(owner, part)),
                 (!without).then(|| param_ref(owner, "Allow")),
-                of(update_rules(shape)),
+                of(&rules.updates),
             )),
         )
     }

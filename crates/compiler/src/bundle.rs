@@ -1,10 +1,11 @@
 //! From rules to policies and bindings.
 
 use k8s_openapi::api::admissionregistration::v1::{
-    ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding, ValidatingAdmissionPolicySpec, Validation,
+    MatchCondition, ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding, ValidatingAdmissionPolicySpec,
+    Validation, Variable,
 };
 use palisade_api::{
-    Stage, ToolSecurityProfile,
+    CustomTarget, Stage, ToolSecurityProfile,
     names::{self, Part, Shape},
 };
 use palisade_checks::{
@@ -13,15 +14,16 @@ use palisade_checks::{
 };
 
 use crate::{
-    Custom, ExpressionStyle, Lowered, Mutation, Options,
+    Custom, ExpressionStyle, Lowered, LoweredObject, Mutation, Options,
     bindings::{Bindings, Bound},
     exceptions::{excepted_checks, how_to_ask},
     expressions::{self, HOW_TO_ASK, PolicyInputs},
     fast, guard,
-    matching::{all_rules, matching, namespace_selector},
+    matching::{RequestRules, matching, namespace_selector},
     metadata::{metadata, param_kind, profile_name},
     mutated::{Mutated, Unreadable},
     native::{self, MutatingPair},
+    objects::{self, ObjectCheck},
     own_stage::OwnStage,
     updates::PodUpdates,
 };
@@ -37,6 +39,10 @@ pub struct Bundle {
     pub checks_of_pods: Option<Box<PolicyWithBindings>>,
     /// See [`Self::checks_of_pods`].
     pub checks_of_workloads: Option<Box<PolicyWithBindings>>,
+    /// The policy and bindings that evaluate objects other than pods and workloads; `None` if the profile does not.
+    pub objects: Option<Box<PolicyWithBindings>>,
+    /// The same for the checks with a separate stage, where that makes a difference.
+    pub checks_of_objects: Option<Box<PolicyWithBindings>>,
     /// The policy and binding that guard the labels and annotations that the profile reads from namespaces; `None` if
     /// `guardSources` is false, or the profile reads none that a user could change.
     pub guard: Option<Box<PolicyWithBindings>>,
@@ -74,7 +80,17 @@ impl PolicyWithBindings {
 impl Bundle {
     /// Takes the fast path from the policies that evaluate. They give the same verdicts without it.
     pub fn remove_fast_path(&mut self) {
-        let Self { pods, workloads, checks_of_pods, checks_of_workloads, guard: _, mutation: _ } = self;
+        // A policy for objects has no fast path.
+        let Self {
+            pods,
+            workloads,
+            checks_of_pods,
+            checks_of_workloads,
+            objects: _,
+            checks_of_objects: _,
+            guard: _,
+            mutation: _,
+        } = self;
         let checks = [checks_of_pods, checks_of_workloads].into_iter().filter_map(|pair| pair.as_deref_mut());
         for pair in [pods].into_iter().chain(workloads).chain(checks) {
             if let Some(spec) = &mut pair.policy.spec {
@@ -89,6 +105,7 @@ impl Bundle {
         match shape {
             Shape::Pods => Some(&self.pods),
             Shape::Workloads => self.workloads.as_ref(),
+            Shape::Objects => self.objects.as_deref(),
         }
     }
 
@@ -103,6 +120,7 @@ impl Bundle {
             Part::Judge(shape) => self.pair(shape),
             Part::Checks(Shape::Pods) => self.checks_of_pods.as_deref(),
             Part::Checks(Shape::Workloads) => self.checks_of_workloads.as_deref(),
+            Part::Checks(Shape::Objects) => self.checks_of_objects.as_deref(),
             Part::Guard => self.guard.as_deref(),
         }
     }
@@ -123,17 +141,25 @@ impl Bundle {
 /// The objects that the rules of a profile become.
 pub(crate) fn bundle(
     profile: &ToolSecurityProfile,
-    rules: &[Lowered],
+    (rules, objects): (&[Lowered], &[LoweredObject]),
     customs: &[Custom],
     mutation: Option<&Mutation>,
     parameterized: bool,
     options: Options,
 ) -> Bundle {
+    let (of_objects, customs): (Vec<_>, Vec<_>) =
+        customs.iter().cloned().partition(|custom| custom.check.target == CustomTarget::Object);
+    let customs = &customs[..];
     let changed = mutation.and_then(|mutation| as_mutated(rules, customs, mutation, options.style).ok());
-    let source = Source { profile, rules, customs, changed, mutation, parameterized, options };
+    let source = Source { profile, rules, customs, objects, of_objects, changed, mutation, parameterized, options };
     let enforcement = &profile.spec.enforcement;
     let workloads = enforcement.workloads.stage();
-    let own = |shape, stage| OwnStage::of(&profile.spec.enforcement)?.in_shape(stage).map(|own| (shape, own));
+    let is_listed = |own: &OwnStage<'_>| {
+        let ids = rules.iter().map(|one| one.check.id).chain(customs.iter().map(|one| one.check.id.as_str()));
+        ids.into_iter().any(|id| own.has(id))
+    };
+    let own_of = |stage| OwnStage::of(enforcement)?.in_shape(stage);
+    let own = |shape, stage| own_of(stage).filter(is_listed).map(|own| (shape, own));
     let of_pods = own(Shape::Pods, enforcement.pods);
     let of_workloads = workloads.and_then(|stage| own(Shape::Workloads, stage));
     let checks = |(shape, own): (Shape, OwnStage<'_>)| Box::new(source.checks(shape, own));
@@ -142,6 +168,14 @@ pub(crate) fn bundle(
         workloads: workloads.map(|stage| source.judge(Shape::Workloads, stage, of_workloads.map(|(_, own)| own))),
         checks_of_pods: of_pods.map(checks),
         checks_of_workloads: of_workloads.map(checks),
+        objects: enforcement.objects().and_then(|stage| {
+            let own = own_of(stage);
+            let part = Part::Judge(Shape::Objects);
+            source.objects(part, stage, |check| own.is_none_or(|own| own.shape_judges(check))).map(Box::new)
+        }),
+        checks_of_objects: enforcement.objects().and_then(own_of).and_then(|own| {
+            source.objects(Part::Checks(Shape::Objects), own.stage, |check| own.has(check)).map(Box::new)
+        }),
         guard: guard::objects(profile, options.style)
             .map(|(policy, binding)| Box::new(PolicyWithBindings { policy, binding, updates: None, staged: vec![] })),
         mutation: mutation
@@ -154,7 +188,12 @@ pub(crate) fn bundle(
 struct Source<'a> {
     profile: &'a ToolSecurityProfile,
     rules: &'a [Lowered],
+    /// The custom checks of pods.
     customs: &'a [Custom],
+    /// The rules for other objects.
+    objects: &'a [LoweredObject],
+    /// The custom checks of other objects.
+    of_objects: Vec<Custom>,
     /// The same as they evaluate templates, if the profile mutates pods.
     changed: Option<AsMutated>,
     mutation: Option<&'a Mutation>,
@@ -174,7 +213,8 @@ impl Source<'_> {
     }
 
     fn pair(&self, part: Part, shape: Shape, stage: Stage, makes: impl Fn(&str) -> bool) -> PolicyWithBindings {
-        let Self { profile, rules, customs, changed, mutation, parameterized, options } = self;
+        let Self { profile, rules, customs, changed, mutation, parameterized, options, objects: _, of_objects: _ } =
+            self;
         let Options { style, fast_path } = *options;
         let made = |rules: &[Lowered]| rules.iter().filter(|one| makes(one.check.id)).cloned().collect::<Vec<_>>();
         let own = |customs: &[Custom]| customs.iter().filter(|one| makes(&one.check.id)).cloned().collect::<Vec<_>>();
@@ -207,15 +247,57 @@ impl Source<'_> {
             mutated: &mutated,
             style,
         };
-        let Bound { binding, updates, staged } = Bindings { profile, part, shape, updates }.all(stage);
+        let variables = expressions::variables(profile, part, shape, &inputs);
+        let condition = if fast_path { fast::match_condition(shape, &inputs, &variables) } else { None };
+        let rules = match shape {
+            Shape::Pods => RequestRules::of_pods(),
+            Shape::Workloads | Shape::Objects => RequestRules::of_workloads(),
+        };
+        self.bound(Bindings { profile, part, shape, rules: &rules, updates }, stage, condition, variables)
+    }
+
+    /// The pair that evaluates objects other than pods and workloads by some checks; `None` if there are none.
+    fn objects(&self, part: Part, stage: Stage, makes: impl Fn(&str) -> bool) -> Option<PolicyWithBindings> {
+        let Self { profile, objects, of_objects, options, .. } = self;
+        let catalogue = objects.iter().filter(|one| makes(one.check.id));
+        let catalogue = catalogue.map(|one| ObjectCheck::of_catalogue(one, profile, options.style));
+        let customs = of_objects.iter().filter(|custom| makes(&custom.check.id));
+        let customs = customs.map(|custom| ObjectCheck::custom(custom, profile));
+        let checks: Vec<_> = catalogue.chain(customs).collect();
+        if checks.is_empty() {
+            return None;
+        }
+        let rules = RequestRules::of_kinds(checks.iter().flat_map(|check| &check.kinds));
+        // Without a check that reads parameters, it also evaluates namespaces whose parameters are missing.
+        let updates = if self.parameterized && checks.iter().any(|check| check.reads_parameters) {
+            PodUpdates::WithParameters
+        } else {
+            PodUpdates::AsCreation
+        };
+        let variables = objects::variables(profile, checks, options.style);
+        let bindings = Bindings { profile, part, shape: Shape::Objects, rules: &rules, updates };
+        Some(self.bound(bindings, stage, None, variables))
+    }
+
+    /// A policy with these variables, and its bindings.
+    fn bound(
+        &self,
+        bindings: Bindings<'_>,
+        stage: Stage,
+        condition: Option<MatchCondition>,
+        variables: Vec<Variable>,
+    ) -> PolicyWithBindings {
+        let Bindings { profile, part, rules, updates, .. } = bindings;
+        let Bound { binding, updates: of_updates, staged } = bindings.all(stage);
+        let parameterized = updates != PodUpdates::AsCreation;
         PolicyWithBindings {
             policy: ValidatingAdmissionPolicy {
                 metadata: metadata(profile, names::policy(profile_name(profile), part)),
-                spec: Some(policy_spec(profile, part, shape, fast_path, &inputs)),
+                spec: Some(policy_spec(profile, rules, parameterized, condition, variables, self.options.style)),
                 status: None,
             },
             binding,
-            updates,
+            updates: of_updates,
             staged,
         }
     }
@@ -285,25 +367,23 @@ fn message(ends: Option<usize>) -> String {
 /// with what it wrote.
 fn policy_spec(
     profile: &ToolSecurityProfile,
-    part: Part,
-    shape: Shape,
-    fast_path: bool,
-    inputs: &PolicyInputs<'_>,
+    rules: &RequestRules,
+    parameterized: bool,
+    condition: Option<MatchCondition>,
+    variables: Vec<Variable>,
+    style: ExpressionStyle,
 ) -> ValidatingAdmissionPolicySpec {
-    let parameterized = inputs.updates != PodUpdates::AsCreation;
-    let variables = expressions::variables(profile, part, shape, inputs);
-    let condition = if fast_path { fast::match_condition(shape, inputs, &variables) } else { None };
     let end = how_to_ask(profile, "").map(|(_, sentence)| sentence.len() + ". ".len());
     ValidatingAdmissionPolicySpec {
         failure_policy: Some("Fail".to_owned()),
         param_kind: parameterized.then(param_kind),
-        match_constraints: Some(matching(namespace_selector(&profile.spec), all_rules(shape))),
+        match_constraints: Some(matching(namespace_selector(&profile.spec), rules.all.clone())),
         match_conditions: condition.map(|condition| vec![condition]),
         variables: Some(variables),
         validations: Some(vec![Validation {
             expression: "variables.violations.size() == 0".to_owned(),
             message: Some(format!("violates ToolSecurityProfile {}", profile_name(profile))),
-            message_expression: Some(inputs.style.expression("", message(end))),
+            message_expression: Some(style.expression("", message(end))),
             reason: Some("Forbidden".to_owned()),
         }]),
         audit_annotations: None,

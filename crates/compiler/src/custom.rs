@@ -5,13 +5,16 @@
 
 use std::{fmt::Write as _, ops::Range};
 
-use palisade_api::{CustomCheck, CustomDefault, CustomTarget, Diagnostic, ToolSecurityProfileSpec, catalogue, names};
+use palisade_api::{
+    CustomCheck, CustomDefault, CustomTarget, Diagnostic, ToolSecurityProfileSpec, catalogue, names, objects,
+};
 use palisade_cel::format::Verbatim;
 use palisade_checks::{DefaultValue, FieldDefault, Subject, cel};
 
 use crate::{
     ExpressionStyle,
     exceptions::{ExemptionScope, unless_lifted},
+    kinds,
 };
 
 /// A custom check in a profile and in its policies.
@@ -26,6 +29,11 @@ pub struct Custom {
     violations: String,
     /// The lines of `violations` on which the expression and the message's expression begin; 0 for none.
     lines: [usize; 2],
+}
+
+/// The variable of a policy for objects that holds for the requests that a check evaluates.
+pub fn applies(id: &str) -> String {
+    format!("applies_{id}")
 }
 
 /// Placeholders for the expression and the message's expression, while the text around them is written.
@@ -43,7 +51,7 @@ impl Custom {
     }
 
     /// Whether an expression may read parameters: the word is in it.
-    pub(crate) fn mentions_params(&self) -> bool {
+    pub fn mentions_params(&self) -> bool {
         self.expressions().any(|expression| expression.contains("params"))
     }
 
@@ -55,7 +63,7 @@ impl Custom {
             CustomTarget::Pod => Subject::Pod,
             CustomTarget::Containers if NOT_OF_EPHEMERAL.contains(&path[0]) => Subject::LastingContainer,
             CustomTarget::Containers => Subject::Container,
-            CustomTarget::Volumes => return None,
+            CustomTarget::Volumes | CustomTarget::Object => return None,
         };
         Some(FieldDefault::new(of, &path, DefaultValue::Constant(value.clone()), vec![]))
     }
@@ -70,6 +78,7 @@ impl Custom {
     fn new(check: &CustomCheck, path: String, lift: ExemptionScope, style: ExpressionStyle) -> Self {
         let CustomCheck { id, target, expression, message, message_expression, .. } = check;
         let [complies, says] = NAMES;
+        let of_object = *target == CustomTarget::Object;
         let message = match message_expression {
             Some(_) => says.to_owned(),
             None => cel::quote(message.as_deref().unwrap_or_default()),
@@ -88,12 +97,37 @@ impl Custom {
             CustomTarget::Pod => format!("{complies} ? [] : ['[{id}] pod: ' + {message}]"),
             CustomTarget::Containers => of_each("containers", "container"),
             CustomTarget::Volumes => of_each("volumes", "volume"),
+            // The loops hide the types of the kinds that the other checks of the policy are about: in a policy for
+            // several kinds, the API server checks each expression against the schema of each kind.
+            CustomTarget::Object => {
+                let reads_old = [Some(expression), message_expression.as_ref()]
+                    .map(|text| text.is_some_and(|text| text.contains("oldObject")));
+                let complies = if reads_old[0] {
+                    format!("[dyn(oldObject)].all(oldObject, {complies})")
+                } else {
+                    complies.to_owned()
+                };
+                let message = if reads_old[1] {
+                    format!("[dyn(oldObject)].map(oldObject, {message})[0]")
+                } else {
+                    message.clone()
+                };
+                format!("[dyn(object)].map(object, !{complies}, '[{id}] ' + request.kind.kind + ': ' + {message})")
+            }
         };
-        // The controller's probe pods comply with the checks of the catalogue; nobody knows a pod that complies with
-        // custom checks.
-        let mut lowered = format!("request.namespace == '{}' ? [] : ({found})", names::PROBE_NAMESPACE);
+        let mut lowered = if of_object {
+            // It has no probes.
+            found
+        } else {
+            // The controller's probe pods comply with the checks of the catalogue; nobody knows a pod that complies with
+            // custom checks.
+            format!("request.namespace == '{}' ? [] : ({found})", names::PROBE_NAMESPACE)
+        };
         if lift != ExemptionScope::Never {
             lowered = format!("'{id}' in variables.excepted ? [] : ({lowered})");
+        }
+        if of_object {
+            lowered = format!("!variables.{} ? [] : ({lowered})", applies(id));
         }
         let texts = [Some(expression.as_str()), message_expression.as_deref()];
         let verbatim: Vec<_> =
@@ -148,7 +182,12 @@ pub(crate) fn customs(spec: &ToolSecurityProfileSpec, style: ExpressionStyle) ->
                 format!("{:?} is not a valid id", check.id),
                 "an id has at most 63 letters and digits, and begins with a lower-case letter",
             );
-        } else if catalogue::ALL.iter().any(|known| known.id == check.id) {
+        } else if catalogue::ALL
+            .iter()
+            .map(|known| known.id)
+            .chain(objects::ALL.iter().map(|known| known.id))
+            .any(|id| id == check.id)
+        {
             say(".id", format!("{} is the id of a built-in check", check.id), "choose another id");
         } else if customs.iter().any(|other| other.check.id == check.id) {
             say(".id", format!("{} is the id of another custom check", check.id), "choose another id");
@@ -161,11 +200,15 @@ pub(crate) fn customs(spec: &ToolSecurityProfileSpec, style: ExpressionStyle) ->
                 "describe how to fix the violation",
             );
         }
+        for (field, message, help) in kinds::mistakes(check) {
+            say(&field, message, help);
+        }
         if let Some((field, message, help)) = check.default.as_ref().and_then(|one| of_default(check.target, one)) {
             say(&format!(".default{field}"), message, help);
         }
         customs.push(Custom::new(check, path, ExemptionScope::of(spec, &check.id), style));
     }
+    diagnostics.extend(kinds::contradictions(spec));
     (customs, diagnostics)
 }
 
@@ -177,8 +220,8 @@ fn of_default(target: CustomTarget, default: &CustomDefault) -> Option<(&'static
         key.starts_with(|first: char| first.is_ascii_lowercase()) && key.chars().all(|c| c.is_ascii_alphanumeric())
     };
     let of_list = |list: &[&str]| list.contains(&first);
-    if target == CustomTarget::Volumes {
-        return Some(("", "a check of volumes cannot have a default".to_owned(), "remove the default"));
+    if matches!(target, CustomTarget::Volumes | CustomTarget::Object) {
+        return Some(("", "a check of volumes or objects cannot have a default".to_owned(), "remove the default"));
     }
     if path.len() > 256 || !path.split('.').all(key) {
         let help = "write names of fields with dots between them, for example securityContext.procMount; to default an element \
@@ -232,6 +275,7 @@ mod tests {
             expression: "first\n&& second // why\n\n\n\n\n\n".to_owned(),
             message: None,
             message_expression: Some("'a'\n+ 'b'".to_owned()),
+            kinds: Vec::new(),
             default: None,
         };
         Custom::new(&check, "spec.customChecks[0]".to_owned(), lift, style)
@@ -239,7 +283,7 @@ mod tests {
 
     #[test]
     fn position_in_the_policy_maps_to_the_profile_field() {
-        let targets = [CustomTarget::Pod, CustomTarget::Containers, CustomTarget::Volumes];
+        let targets = [CustomTarget::Pod, CustomTarget::Containers, CustomTarget::Volumes, CustomTarget::Object];
         let styles = [ExpressionStyle::Readable, ExpressionStyle::AsLowered];
         let all = targets.into_iter().flat_map(|target| styles.map(|style| (target, style)));
         for (custom, style) in all.flat_map(|(target, style)| {

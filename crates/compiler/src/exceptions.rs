@@ -7,7 +7,7 @@ use k8s_openapi::jiff::Timestamp;
 use palisade_api::{
     ApprovalState, ContainerException, Diagnostic, Exception, ExceptionCounts, ExceptionScope, MAX_CONTAINERS,
     MAX_WORKLOADS, ToolSecurityException, ToolSecurityParamsSpec, ToolSecurityProfile, ToolSecurityProfileSpec,
-    catalogue, conditions::ExceptionReason,
+    catalogue, conditions::ExceptionReason, objects,
 };
 use palisade_checks::image::is_id;
 
@@ -20,6 +20,8 @@ pub struct Exceptions {
     requestable: BTreeSet<String>,
     /// Those of them that look at containers one by one.
     of_containers: BTreeSet<String>,
+    /// Those of them that evaluate objects other than pods and workloads.
+    of_objects: BTreeSet<String>,
 }
 
 /// An exception request: the fields that its effect depends on.
@@ -54,7 +56,12 @@ impl Exceptions {
     /// The exceptions, and the errors in them.
     pub(crate) fn new(name: &str, spec: &ToolSecurityProfileSpec) -> (Self, Vec<Diagnostic>) {
         let own = spec.custom_checks.iter().map(|check| check.id.as_str());
-        let ids: Vec<_> = catalogue::ALL.iter().map(|check| check.id).chain(own).collect();
+        let ids: Vec<_> = catalogue::ALL
+            .iter()
+            .map(|check| check.id)
+            .chain(objects::ALL.iter().map(|check| check.id))
+            .chain(own)
+            .collect();
         let listed = spec.exceptions.iter().enumerate().flat_map(|(index, exception)| {
             let at = move |position| format!("spec.exceptions[{index}].checks[{position}]");
             exception.checks.iter().enumerate().map(move |(position, id)| (at(position), id))
@@ -79,13 +86,20 @@ impl Exceptions {
         }
         let requestable = requests.into_iter().flat_map(|requests| requests.checks.iter().cloned()).collect();
         let listed = spec.exceptions.clone();
-        (Self { profile: name.to_owned(), listed, requestable, of_containers: BTreeSet::new() }, diagnostics)
+        let (of_containers, of_objects) = (BTreeSet::new(), BTreeSet::new());
+        (Self { profile: name.to_owned(), listed, requestable, of_containers, of_objects }, diagnostics)
     }
 
     /// Sets the checks that evaluate each container separately.
     pub(crate) fn set_of_containers<'a>(&mut self, checks: impl IntoIterator<Item = &'a str>) {
         let checks = checks.into_iter().filter(|check| self.requestable.contains(*check));
         self.of_containers = checks.map(str::to_owned).collect();
+    }
+
+    /// Sets the checks that evaluate objects other than pods and workloads.
+    pub(crate) fn set_of_objects<'a>(&mut self, checks: impl IntoIterator<Item = &'a str>) {
+        let checks = checks.into_iter().filter(|check| self.requestable.contains(*check));
+        self.of_objects = checks.map(str::to_owned).collect();
     }
 
     /// Whether there are none, and none can be requested.
@@ -144,6 +158,13 @@ impl Exceptions {
         let profile = &self.profile;
         if let Some(check) = request.checks.iter().find(|check| !self.requestable.contains(*check)) {
             let message = format!("spec.exceptionRequests of profile {profile} does not list check {check}");
+            return (ExceptionReason::NotCovered, message);
+        }
+        if (request.scope.is_of_containers() || request.scope.workload().is_some())
+            && let Some(check) = request.checks.iter().find(|check| self.of_objects.contains(*check))
+        {
+            let message =
+                format!("check {check} does not evaluate pods or workloads; set scope to {{kind: Namespace}}");
             return (ExceptionReason::NotCovered, message);
         }
         if request.scope.is_of_containers()

@@ -16,6 +16,7 @@ use palisade_checks::{
 use crate::{
     Custom, ExpressionStyle, Lowered,
     exceptions::{ExemptionScope, excepted_checks, how_to_ask, unless_lifted},
+    metadata::profile_name,
     updates::{PodUpdates, Unchanged, template},
     workloads,
 };
@@ -149,7 +150,14 @@ pub(crate) fn variables(
     let over = if bounds.is_empty() { "" } else { "!variables.withinBounds ? variables.overBounds : " };
     let about = "violations of all checks; exempt requests and pods above a limit are not evaluated";
     all.push(VIOLATIONS, about, format!("variables.exempt ? [] : {over}{judged}"));
-    let whose = if shape == Shape::Workloads { " in the pod template" } else { "" };
+    messages(&mut all, profile, if shape == Shape::Workloads { " in the pod template" } else { "" });
+    // A custom check may name any variable, in more ways than one.
+    if customs.is_empty() { without_unread(all.variables) } else { all.variables }
+}
+
+/// The variables about the message of a denial. `whose` follows the name of the profile.
+pub(crate) fn messages(all: &mut Variables, profile: &ToolSecurityProfile, whose: &str) {
+    let name = profile_name(profile);
     all.push(
         "message",
         "the message of a denial",
@@ -162,8 +170,6 @@ pub(crate) fn variables(
         let lowered = format!("{asked} ? {} : ''", cel::quote(&format!(". {sentence}")));
         all.push(HOW_TO_ASK, "how to request an exception: spec.exceptionRequests", lowered);
     }
-    // A custom check may name any variable, in more ways than one.
-    if customs.is_empty() { without_unread(all.variables) } else { all.variables }
 }
 
 /// Variables that only some checks of the catalogue read.
@@ -176,13 +182,19 @@ fn without_unread(mut variables: Vec<Variable>) -> Vec<Variable> {
     variables
 }
 
-struct Variables {
+/// The variables of a policy, while they are collected.
+pub(crate) struct Variables {
     style: ExpressionStyle,
-    variables: Vec<Variable>,
+    pub variables: Vec<Variable>,
 }
 
 impl Variables {
-    fn push(&mut self, name: &str, about: &str, lowered: String) {
+    pub fn new(style: ExpressionStyle) -> Self {
+        Self { style, variables: Vec::new() }
+    }
+
+    /// Pushes a variable: name, meaning, CEL.
+    pub fn push(&mut self, name: &str, about: &str, lowered: String) {
         let expression = self.style.expression(about, lowered);
         self.variables.push(Variable { name: name.to_owned(), expression });
     }
@@ -205,13 +217,13 @@ const NAMES: Names<'_> = Names {
 
 /// The pod to evaluate, under the names that the checks use. The names say enough.
 fn subject(shape: Shape, style: ExpressionStyle) -> Variables {
-    let mut all = Variables { style, variables: Vec::new() };
+    let mut all = Variables::new(style);
     let annotations = match shape {
         Shape::Pods => {
             all.push("spec", "", "object.spec".to_owned());
             "object.metadata.?annotations.orValue({})"
         }
-        Shape::Workloads => {
+        Shape::Workloads | Shape::Objects => {
             all.push("template", "", template("object"));
             // Only a ReplicationController may have none.
             all.push("spec", "", "variables.template.?spec.orValue({'containers': []})".to_owned());
@@ -254,16 +266,23 @@ fn exempt(unchanged: &str, asked_about: &str, exemptions: &Exemptions, shape: Sh
 
 /// Terms of CEL of type bool, one of which holds if the user, or the runtime class of a pod with this spec, is exempt.
 pub(crate) fn exempt_terms(exemptions: &Exemptions, spec: &str) -> Vec<String> {
-    let Exemptions { users, groups, runtime_classes } = exemptions;
+    let mut terms = exempt_users(exemptions);
+    let classes = &exemptions.runtime_classes;
+    if !classes.is_empty() {
+        terms.push(format!("{spec}.?runtimeClassName.orValue('') in {}", cel::list(classes)));
+    }
+    terms
+}
+
+/// Terms of CEL of type bool, one of which holds if the user is exempt.
+pub(crate) fn exempt_users(exemptions: &Exemptions) -> Vec<String> {
+    let Exemptions { users, groups, runtime_classes: _ } = exemptions;
     let mut terms = Vec::new();
     if !users.is_empty() {
         terms.push(format!("request.userInfo.username in {}", cel::list(users)));
     }
     if !groups.is_empty() {
         terms.push(format!("request.userInfo.?groups.orValue([]).exists(g, g in {})", cel::list(groups)));
-    }
-    if !runtime_classes.is_empty() {
-        terms.push(format!("{spec}.?runtimeClassName.orValue('') in {}", cel::list(runtime_classes)));
     }
     terms
 }
@@ -284,7 +303,7 @@ const UPDATED: &str = "params == null && request.operation == 'UPDATE' && reques
 
 /// CEL of type list(string): the checks that exceptions lift in the namespace. The API server sets the time of creation
 /// before policies run, so an exception ends by its clock, whether or not anybody removes it.
-const EXCEPTED: &str = "params.spec.?exceptions.orValue({}).filter(check, \
+pub(crate) const EXCEPTED: &str = "params.spec.?exceptions.orValue({}).filter(check, \
                         timestamp(object.metadata.creationTimestamp) < timestamp(params.spec.exceptions[check]))";
 
 /// CEL of type bool: the same for one check, where exceptions can be for workloads.

@@ -1,7 +1,8 @@
 //! Compiles a profile into policies and bindings for the API server.
 //!
-//! `ToolSecurityProfile -> Compiled`: two policies with at most eight bindings each, whatever the number of namespaces; two
-//! more with two bindings each, if checks have a separate stage; and one that guards what the profile reads from
+//! `ToolSecurityProfile -> Compiled`: two policies with at most eight bindings each, whatever the number of namespaces; a
+//! third, if checks evaluate other objects than pods and workloads; one more for each with two bindings, if checks have a
+//! separate stage; and one that guards what the profile reads from
 //! namespaces, if it asks for that.
 //! Values that are the same in all namespaces are constants in the policy. The policy reads other values from the
 //! namespace's `ToolSecurityParams`, which [`Resolver`] computes. A [`Compiled`] cannot be applied: only the gate can
@@ -12,10 +13,10 @@
 //! Each module uses only modules before it:
 //!
 //! 1. Expressions in general: `tree`, `fold`, `style`.
-//! 2. The parts of a profile: `exceptions`, `custom`, `exemptions`, `resolve`, `rollout`, `own_stage`.
+//! 2. The parts of a profile: `exceptions`, `kinds`, `custom`, `exemptions`, `resolve`, `rollout`, `own_stage`.
 //! 3. The requests that policies match, and the fields that they read: `metadata`, `matching`, `reads`, `workloads`,
 //!    `updates`.
-//! 4. The content of policies: `mutation`, `mutated`, `expressions`, `fast`.
+//! 4. The content of policies: `mutation`, `mutated`, `expressions`, `objects`, `fast`.
 //! 5. Objects: `native`, `registration`, `bindings`, `guard`, `bundle`, `probes`.
 
 mod bindings;
@@ -27,11 +28,13 @@ mod expressions;
 mod fast;
 mod fold;
 mod guard;
+mod kinds;
 mod matching;
 mod metadata;
 mod mutated;
 mod mutation;
 mod native;
+mod objects;
 mod own_stage;
 mod probes;
 mod reads;
@@ -55,11 +58,11 @@ use palisade_api::{
     names::{self, Part},
     settings::{self, Implied},
 };
-use palisade_checks::{Check, FindingScope, Lowering, Rule, Uses};
+use palisade_checks::{Check, FindingScope, Lowering, ObjectCheck, ObjectRule, Rule, Uses};
 use palisade_kube_json::selector::Labels;
 
 pub use bundle::{Bundle, PolicyWithBindings};
-pub use custom::Custom;
+pub use custom::{Custom, applies};
 pub use exceptions::{Exceptions, Request};
 pub use exemptions::exempt_tenants;
 pub use expressions::{VIOLATIONS, violation};
@@ -81,6 +84,8 @@ pub struct Compiled {
     pub enforcement: Enforcement,
     /// The ids of the checks that the policy makes, in order.
     pub checks: Vec<&'static str>,
+    /// The ids of the checks that the policy for objects makes, in order.
+    pub object_checks: Vec<&'static str>,
     /// The admin's own checks that the policies make, in order.
     pub customs: Vec<Custom>,
     /// The declared parameters.
@@ -214,13 +219,15 @@ pub fn compile_with(profile: &ToolSecurityProfile, options: Options) -> Result<C
     diagnostics.extend(found);
     let parameters = resolver.types();
     let settings = spec.effective_settings();
-    let (lowered, uses, found) = lower(&settings, &parameters);
+    let (lowered, objects, uses, found) = lower(&settings, &parameters);
     diagnostics.extend(found);
     diagnostics.extend(resolver.restrict(spec, uses));
     diagnostics.extend(names_too_long(&name));
     diagnostics.extend(selects_everything(spec));
     diagnostics.extend(rollout::mistakes(spec));
-    let made = lowered.iter().map(|one| one.check.id).chain(customs.iter().map(|one| one.check.id.as_str())).collect();
+    let own = customs.iter().map(|one| one.check.id.as_str());
+    let of_objects = objects.iter().map(|one| one.check.id);
+    let made = lowered.iter().map(|one| one.check.id).chain(of_objects).chain(own).collect();
     diagnostics.extend(own_stage::mistakes(&spec.enforcement, &made));
     let parameterized = !parameters.is_empty() || !exceptions.is_empty();
     let (mut mutation, found) = Mutation::new(&name, spec, &settings, &customs, &parameters, parameterized);
@@ -244,14 +251,19 @@ pub fn compile_with(profile: &ToolSecurityProfile, options: Options) -> Result<C
     let own = customs.iter().filter(|custom| custom.check.target == CustomTarget::Containers);
     exceptions
         .set_of_containers(of_containers.map(|one| one.check.id).chain(own.map(|custom| custom.check.id.as_str())));
+    let object_checks: Vec<_> = objects.iter().map(|one| one.check.id).collect();
+    let own = customs.iter().filter(|custom| custom.check.target == CustomTarget::Object);
+    let own = own.map(|custom| custom.check.id.as_str());
+    exceptions.set_of_objects(object_checks.iter().copied().chain(own));
     let options = Options { style, fast_path };
-    let bundle = bundle::bundle(profile, &lowered, &customs, mutation.as_ref(), parameterized, options);
+    let bundle = bundle::bundle(profile, (&lowered, &objects), &customs, mutation.as_ref(), parameterized, options);
     let probes = Probes::new(profile, &settings, &resolver, parameterized);
     let implied = implied(spec, &settings);
     Ok(Compiled {
         profile: name,
         enforcement: spec.enforcement.clone(),
         checks,
+        object_checks,
         customs,
         parameters,
         bundle,
@@ -290,6 +302,15 @@ pub(crate) struct Lowered {
     pub reads_parameters: bool,
 }
 
+/// A check of objects and the rule that the settings ask for.
+#[derive(Clone)]
+pub(crate) struct LoweredObject {
+    pub check: &'static ObjectCheck,
+    pub rule: ObjectRule,
+    /// Whether the rule differs by namespace.
+    pub reads_parameters: bool,
+}
+
 impl Lowered {
     /// The expressions of the rule.
     fn texts(&self) -> impl Iterator<Item = &String> {
@@ -302,7 +323,7 @@ impl Lowered {
 fn lower(
     settings: &Settings,
     parameters: &BTreeMap<ParameterName, ParameterType>,
-) -> (Vec<Lowered>, Uses, Vec<Diagnostic>) {
+) -> (Vec<Lowered>, Vec<LoweredObject>, Uses, Vec<Diagnostic>) {
     let mut cx = Lowering::new(parameters);
     let mut rules = Vec::new();
     for check in catalogue::ALL {
@@ -310,11 +331,17 @@ fn lower(
             rules.push(Lowered { check, rule, reads_parameters: cx.take_reads_parameters() });
         }
     }
+    let mut of_objects = Vec::new();
+    for check in palisade_checks::objects::ALL {
+        if let Some(rule) = (check.compile)(settings, &mut cx) {
+            of_objects.push(LoweredObject { check, rule, reads_parameters: cx.take_reads_parameters() });
+        }
+    }
     if let Some(redirect) = &settings.images.redirect {
         redirect.lower(&mut cx, "[]");
     }
     let uses = cx.take_uses();
-    (rules, uses, cx.finish())
+    (rules, of_objects, uses, cx.finish())
 }
 
 fn implied(spec: &ToolSecurityProfileSpec, settings: &Settings) -> PssEquivalent {

@@ -1,43 +1,83 @@
 //! The requests that policies and bindings match.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use k8s_openapi::{
     api::admissionregistration::v1::{MatchResources, NamedRuleWithOperations},
     apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement},
 };
-use palisade_api::{
-    Stage, ToolSecurityProfileSpec,
-    names::{self, Shape},
-};
+use palisade_api::{ObjectKind, ObjectOperation, Stage, ToolSecurityProfileSpec, names};
 
 /// The label with the name of a namespace, which the API server keeps.
 pub(crate) const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
-/// All requests for a shape, whatever the parameters are.
-pub(crate) fn all_rules(shape: Shape) -> Vec<NamedRuleWithOperations> {
-    match shape {
-        Shape::Pods => {
-            vec![rule("", &["CREATE", "UPDATE"], &["pods", "pods/ephemeralcontainers", "pods/resize"])]
-        }
-        Shape::Workloads => of_workloads(&["CREATE", "UPDATE"]),
-    }
+/// The requests that a policy matches.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RequestRules {
+    /// All of them, whatever the parameters are.
+    pub all: Vec<NamedRuleWithOperations>,
+    /// The requests that can remove a finalizer.
+    pub updates: Vec<NamedRuleWithOperations>,
+    /// The requests that cannot remove one.
+    pub others: Vec<NamedRuleWithOperations>,
 }
 
-/// The requests that can remove a finalizer.
-pub(crate) fn update_rules(shape: Shape) -> Vec<NamedRuleWithOperations> {
-    match shape {
-        Shape::Pods => vec![rule("", &["UPDATE"], &["pods"])],
-        Shape::Workloads => of_workloads(&["UPDATE"]),
-    }
-}
-
-/// The requests that cannot remove one. The subresources leave the metadata of a pod alone (`ResetObjectMetaForStatus`
-/// in Kubernetes `pkg/registry/core/pod/strategy.go`).
-pub(crate) fn other_rules(shape: Shape) -> Vec<NamedRuleWithOperations> {
-    match shape {
-        Shape::Pods => {
-            vec![rule("", &["CREATE"], &["pods"]), rule("", &["UPDATE"], &["pods/ephemeralcontainers", "pods/resize"])]
+impl RequestRules {
+    /// Requests for pods. The subresources leave the metadata of a pod alone (`ResetObjectMetaForStatus` in Kubernetes
+    /// `pkg/registry/core/pod/strategy.go`).
+    pub fn of_pods() -> Self {
+        let subresources = ["pods/ephemeralcontainers", "pods/resize"];
+        Self {
+            all: vec![rule("", &["CREATE", "UPDATE"], &["pods", subresources[0], subresources[1]])],
+            updates: vec![rule("", &["UPDATE"], &["pods"])],
+            others: vec![rule("", &["CREATE"], &["pods"]), rule("", &["UPDATE"], &subresources)],
         }
-        Shape::Workloads => of_workloads(&["CREATE"]),
+    }
+
+    /// Requests for workloads.
+    pub fn of_workloads() -> Self {
+        Self {
+            all: of_workloads(&["CREATE", "UPDATE"]),
+            updates: of_workloads(&["UPDATE"]),
+            others: of_workloads(&["CREATE"]),
+        }
+    }
+
+    /// Requests for objects of these kinds. A resource has the same versions wherever it is.
+    pub fn of_kinds<'a>(kinds: impl IntoIterator<Item = &'a ObjectKind>) -> Self {
+        let mut matched = BTreeMap::<_, (&[String], BTreeSet<_>)>::new();
+        for kind in kinds {
+            for resource in kind.resources() {
+                let one = matched.entry((kind.group.as_str(), resource));
+                one.or_insert((&kind.versions, BTreeSet::new())).1.extend(kind.operations());
+            }
+        }
+        // One rule for resources of a group with the same versions and operations.
+        let rules = |is_matched: &dyn Fn(&str, ObjectOperation) -> bool| {
+            let mut grouped = BTreeMap::<_, Vec<&str>>::new();
+            for ((group, resource), (versions, operations)) in &matched {
+                let operations: Vec<_> =
+                    operations.iter().copied().filter(|operation| is_matched(resource, *operation)).collect();
+                if !operations.is_empty() {
+                    grouped.entry((*group, *versions, operations)).or_default().push(resource);
+                }
+            }
+            let rules = grouped.into_iter().map(|((group, versions, operations), resources)| {
+                let operations: Vec<_> = operations.into_iter().map(<&str>::from).collect();
+                NamedRuleWithOperations {
+                    api_versions: Some(versions.to_vec()),
+                    ..rule(group, &operations, &resources)
+                }
+            });
+            rules.collect()
+        };
+        let removes_finalizers =
+            |resource: &str, operation| operation == ObjectOperation::Update && !resource.contains('/');
+        Self {
+            all: rules(&|_, _| true),
+            updates: rules(&removes_finalizers),
+            others: rules(&|resource, operation| !removes_finalizers(resource, operation)),
+        }
     }
 }
 

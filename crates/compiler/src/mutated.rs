@@ -129,7 +129,7 @@ impl Mutated {
     /// A custom check as it evaluates templates.
     pub fn custom(&self, custom: &Custom, style: ExpressionStyle) -> Result<Custom, Unreadable> {
         let scope = match custom.check.target {
-            CustomTarget::Pod => Scope::default(),
+            CustomTarget::Pod | CustomTarget::Object => Scope::default(),
             CustomTarget::Containers => Scope::of_item("container", Owner::Container),
             CustomTarget::Volumes => Scope::of_item("volume", Owner::Volume),
         };

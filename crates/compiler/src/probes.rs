@@ -124,6 +124,8 @@ impl Probes {
                 violating: template("palisade-probe-violating", &violating.pod)?,
                 check,
             }),
+            // The policy evaluates no object in the probe namespace.
+            Shape::Objects => None,
         }
     }
 }

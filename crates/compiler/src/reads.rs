@@ -31,14 +31,19 @@ const FIXED: [&str; 7] = [
 const MAPS: [&str; 2] = ["annotations", "labels"];
 /// Words that cannot be selected as they are, and that a workload could have as a field.
 const RESERVED: [&str; 4] = ["as", "in", "namespace", "package"];
+/// Maximum number of fields of an object that are compared one by one.
+const MAX_FIELDS: usize = 64;
 /// Maximum number of finalizers that are compared one by one.
 const MAX_FINALIZERS: usize = 100;
 
 /// The parts of an object that an expression reads. If an update does not change them, the result of the expression
 /// stays the same. The spec of the pod or of the template is not part of this: each update that changes it is
-/// evaluated.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Reads(BTreeSet<Part>);
+/// evaluated. The same holds for the spec of other objects, whose fields are parts like others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Reads {
+    shape: Shape,
+    parts: BTreeSet<Part>,
+}
 
 /// A part of an object outside of the pod's spec or template.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -47,8 +52,10 @@ enum Part {
     Metadata(Arc<str>),
     /// A key of a map in `metadata`.
     Key(Arc<str>, Arc<str>),
-    /// A field of a workload.
+    /// A field of a workload or another object.
     Field(Arc<str>),
+    /// All fields of an object except its metadata.
+    Fields,
     /// A field of a workload's spec.
     Spec(Arc<str>),
 }
@@ -67,21 +74,32 @@ impl Reads {
         walk.parts.retain(|part| match part {
             Part::Key(map, _) => !whole.contains(&Part::Metadata(Arc::clone(map))),
             Part::Spec(_) => !whole.contains(&Part::Field("spec".into())),
-            Part::Metadata(_) | Part::Field(_) => true,
+            Part::Metadata(_) | Part::Field(_) | Part::Fields => true,
         });
-        Self(walk.parts)
+        // Whatever else a check reads, each update that changes the spec is evaluated.
+        if shape == Shape::Objects {
+            walk.read(Part::Field("spec".into()));
+        }
+        if walk.parts.contains(&Part::Fields) {
+            walk.parts.retain(|part| !matches!(part, Part::Field(_)));
+        }
+        Self { shape, parts: walk.parts }
     }
 
     /// Terms of CEL of type bool that all hold if an update changes none of it. They cannot fail.
     pub fn unchanged(&self) -> Vec<String> {
-        let same = |path: &str| format!("object{path} == oldObject{path}");
+        let same = |path: &str| match self.shape {
+            Shape::Pods | Shape::Workloads => format!("object{path} == oldObject{path}"),
+            Shape::Objects => format!("dyn(object){path} == dyn(oldObject){path}"),
+        };
         let of_workload = |path: &str| format!("dyn(object){path} == dyn(oldObject){path}");
-        self.0
+        self.parts
             .iter()
             .map(|part| match part {
-                Part::Metadata(field) if &**field == "finalizers" => finalizers(),
+                Part::Metadata(field) if &**field == "finalizers" => finalizers(self.shape),
                 Part::Metadata(field) => same(&format!(".metadata.?{field}")),
                 Part::Key(map, key) => same(&format!(".metadata.?{map}[?{}]", cel::quote(key))),
+                Part::Fields => fields(),
                 Part::Field(field) => of_workload(&optional(field)),
                 Part::Spec(field) => of_workload(&format!(".?spec{}", optional(field))),
             })
@@ -97,12 +115,24 @@ fn optional(field: &str) -> String {
 }
 
 /// Finalizers can always be removed: without that, an object could stay forever.
-fn finalizers() -> String {
+fn finalizers(shape: Shape) -> String {
     let of = |object: &str| format!("{object}.metadata.?finalizers.orValue([])");
-    let (new, old) = (of("object"), of("oldObject"));
+    let (new, old) = match shape {
+        Shape::Pods | Shape::Workloads => (of("object"), of("oldObject")),
+        Shape::Objects => (of("dyn(object)"), of("dyn(oldObject)")),
+    };
     format!(
         "({new} == {old} || ({new}.size() <= {MAX_FINALIZERS} && {old}.size() <= {MAX_FINALIZERS} \
          && {new}.all(f, f in {old})))"
+    )
+}
+
+/// All fields except metadata. An object with more fields than any kind of Kubernetes has is evaluated.
+fn fields() -> String {
+    let (new, old) = ("dyn(object)", "dyn(oldObject)");
+    format!(
+        "{new}.size() == {old}.size() && {new}.size() <= {MAX_FIELDS} \
+         && {new}.all(f, f == 'metadata' || {old}[?f] == optional.of({new}[f]))"
     )
 }
 
@@ -203,6 +233,7 @@ impl Walk {
         let keys: Vec<&str> = place.keys.iter().map(|key| &***key).collect();
         match (place.root, keys.as_slice()) {
             ("object", keys) => self.of_object(keys),
+            ("variables", ["object", rest @ ..]) if self.shape == Shape::Objects => self.of_object(rest),
             ("variables", ["annotations", rest @ ..]) if self.shape == Shape::Pods => {
                 self.of_metadata("annotations", rest);
             }
@@ -226,6 +257,8 @@ impl Walk {
             ["metadata"] => self.all_metadata(),
             ["metadata", field, rest @ ..] => self.of_metadata(field, rest),
             ["spec", ..] if self.shape == Shape::Pods => {}
+            ["apiVersion" | "kind", ..] if self.shape == Shape::Objects => {}
+            [field, ..] if self.shape == Shape::Objects => self.read(Part::Field((*field).into())),
             // No update of the object changes the first three. In the others a kind has its template, and no other kind has
             // such a field.
             ["apiVersion" | "kind" | "status" | "template", ..] | ["spec", "template", ..] => {}
@@ -255,8 +288,10 @@ impl Walk {
 
     fn everything(&mut self) {
         self.all_metadata();
-        if self.shape == Shape::Workloads {
-            self.read(Part::Field("spec".into()));
+        match self.shape {
+            Shape::Pods => {}
+            Shape::Workloads => self.read(Part::Field("spec".into())),
+            Shape::Objects => self.read(Part::Fields),
         }
     }
 
@@ -295,11 +330,12 @@ mod tests {
 
     /// The parts that an expression reads, as words.
     fn read(expression: &str, shape: Shape) -> String {
-        let words = Reads::of([expression], shape).0.into_iter().map(|part| match part {
+        let words = Reads::of([expression], shape).parts.into_iter().map(|part| match part {
             Part::Metadata(field) => field.to_string(),
             Part::Key(map, key) => format!("{map}[{key}]"),
             Part::Field(field) => format!("/{field}"),
             Part::Spec(field) => format!("/spec/{field}"),
+            Part::Fields => "/*".to_owned(),
         });
         words.collect::<Vec<_>>().join(" ")
     }
@@ -378,5 +414,27 @@ mod tests {
              dyn(object).?spec.?replicas == dyn(oldObject).?spec.?replicas"
         );
         assert_eq!(terms("dyn(object)['in'] == 1"), "dyn(object)[?'in'] == dyn(oldObject)[?'in']");
+    }
+
+    #[test]
+    fn of_an_object_the_spec_and_all_other_fields_are_found() {
+        for (expression, expected) in [
+            ("true", "/spec"),
+            ("object.kind == 'A' && object.metadata.name == request.namespace", "/spec"),
+            ("object.spec.a == 1 || object.?status.?b.hasValue()", "/spec /status"),
+            ("object.data['a'] == params.spec.strings['a']", "/data /spec"),
+            ("variables.object.?data.orValue({}).size() == 0", "/data /spec"),
+            (
+                "object.metadata.?labels[?'a'].hasValue() && has(object.metadata.annotations)",
+                "annotations labels[a] /spec",
+            ),
+            ("object.rules.all(object, object.verbs == [])", "/rules /spec"),
+            ("'a' in variables.annotations", &format!("{ALL} /*")),
+            ("object[params.spec.strings['a']] == 1", &format!("{ALL} /*")),
+            ("oldObject.spec.a == 1 && object.data == {}", &format!("{ALL} /*")),
+            ("request.userInfo.username == 'a'", &format!("{ALL} /*")),
+        ] {
+            assert_eq!(read(expression, Shape::Objects), expected, "{expression}");
+        }
     }
 }

@@ -259,9 +259,10 @@ impl Declared {
     /// Why a value must not be where the profile uses it.
     fn refusal(&self, value: &Resolved, author: Author) -> Option<String> {
         let texts = match value {
-            Resolved::String(text) => std::slice::from_ref(text),
-            Resolved::StringList(texts) => texts,
-            Resolved::Integer(_) | Resolved::Boolean(_) => return None,
+            Resolved::String(text) => vec![text.clone()],
+            Resolved::StringList(texts) => texts.clone(),
+            Resolved::Integer(number) => vec![number.to_string()],
+            Resolved::Boolean(_) => vec![],
         };
         let refused = |text: &String| {
             let of = |one: &Use| Some((one.refusal(text, author)?, one.path.clone()));

@@ -32,7 +32,9 @@ pub(crate) fn mistakes(spec: &ToolSecurityProfileSpec) -> Vec<Diagnostic> {
             mistakes.push(Diagnostic::new(at(".percent"), format!("{percent} is not between 1 and 100")));
         }
         let stages = spec.enforcement.stages(None);
-        let of_shapes = [("pods", Some(stages.pods)), ("workloads", stages.workloads)];
+        // Without a stage of their own, objects have that of pods.
+        let objects = stages.objects.filter(|_| spec.enforcement.objects.is_some());
+        let of_shapes = [("pods", Some(stages.pods)), ("workloads", stages.workloads), ("objects", objects)];
         for (shape, stage) in of_shapes.into_iter().filter_map(|(shape, stage)| Some((shape, stage?))) {
             if stage.is_stricter_than(wave.stage) {
                 let message = format!("{} is weaker than {stage}, the stage of enforcement.{shape}", wave.stage);

@@ -71,7 +71,7 @@ impl Unchanged {
     pub fn new(profile: &ToolSecurityProfile, rules: &[Lowered], customs: &[Custom], shape: Shape) -> Self {
         let mut subject = match shape {
             Shape::Pods => "object.spec == oldObject.spec".to_owned(),
-            Shape::Workloads => format!("variables.template == ({})", template("oldObject")),
+            Shape::Workloads | Shape::Objects => format!("variables.template == ({})", template("oldObject")),
         };
         if profile.spec.exception_requests.is_some() {
             subject = format!("{subject} && {}", workloads::unchanged(shape));

@@ -18,7 +18,7 @@ const OWNERS: usize = 16;
 pub(crate) fn variables(shape: Shape) -> Vec<(&'static str, &'static str, String)> {
     let kind = match shape {
         Shape::Pods => "'Pod'",
-        Shape::Workloads => "request.kind.kind",
+        Shape::Workloads | Shape::Objects => "request.kind.kind",
     };
     let mut workloads = vec![
         format!("[{kind} + '/' + object.metadata.name]"),

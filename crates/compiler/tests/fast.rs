@@ -217,7 +217,7 @@ fn check_that_calls_an_unknown_function_is_repeated_in_the_condition() {
 fn check_that_reads_the_namespace_has_no_match_condition() {
     let of = |expression: &str| {
         let custom = json!({"id": "own", "expression": expression, "message": "x"});
-        Shape::ALL.map(|shape| condition(&json!({"host": {"network": false}, "customChecks": [custom]}), shape))
+        Shape::OF_PODS.map(|shape| condition(&json!({"host": {"network": false}, "customChecks": [custom]}), shape))
     };
     let reads = "namespaceObject.metadata.?labels[?'tier'].orValue('') == 'lab'";
     assert_eq!(of(reads), [None, None]);

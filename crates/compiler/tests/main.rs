@@ -3,3 +3,4 @@
 
 mod compile;
 mod fast;
+mod texts;

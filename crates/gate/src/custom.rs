@@ -12,6 +12,7 @@ use palisade_kube_json::text::truncated;
 use serde_json::{Value as Json, json};
 
 use crate::{
+    objects,
     place::part_of,
     validator::{diagnostic, selected},
 };
@@ -37,6 +38,7 @@ pub(crate) fn diagnose(compiled: &Compiled, pods: &[Json], typed: impl Fn() -> V
     let admission =
         Admission { params: params.is_some().then_some(Type::Dyn), authorizer: false, ..Admission::default() };
     let mut environment = Environment::kubernetes(Minor::OLDEST, Mode::New).with_admission(&admission);
+    let of_objects = environment.clone();
     // The variables that a policy for pods declares before its first custom check: each with custom checks has all.
     let is_own = |name: &str| compiled.customs.iter().any(|custom| custom.variable() == name);
     let policy = compiled.bundle.judging(Shape::Pods).find_map(|(_, pair)| {
@@ -53,7 +55,7 @@ pub(crate) fn diagnose(compiled: &Compiled, pods: &[Json], typed: impl Fn() -> V
         variables.push((variable.name.as_str(), program));
     }
     let namespace = selected("tenant", &compiled.bundle.pods.policy);
-    let scope = Scope { environment, variables, params, namespace };
+    let scope = Scope { environment, of_objects, variables, params, namespace };
     let (mut checks, mut diagnostics) = (Vec::new(), Vec::new());
     for custom in &compiled.customs {
         match scope.compile(custom) {
@@ -62,13 +64,17 @@ pub(crate) fn diagnose(compiled: &Compiled, pods: &[Json], typed: impl Fn() -> V
         }
     }
     if diagnostics.is_empty() {
+        diagnostics = compiled.customs.iter().flat_map(|custom| objects::type_errors(compiled, custom)).collect();
+    }
+    if diagnostics.is_empty() {
         diagnostics = typed();
     }
     if diagnostics.is_empty() {
         let fails = |(custom, complies, message): &(&Custom, Program, Option<Program>)| {
             pods.iter().find_map(|pod| scope.fails(custom, complies, message.as_ref(), pod))
         };
-        diagnostics.extend(checks.iter().filter_map(fails));
+        let of_pods = checks.iter().filter(|(custom, ..)| custom.check.target != CustomTarget::Object);
+        diagnostics.extend(of_pods.filter_map(fails));
     }
     diagnostics
 }
@@ -76,6 +82,8 @@ pub(crate) fn diagnose(compiled: &Compiled, pods: &[Json], typed: impl Fn() -> V
 /// The names that a custom check can use in the policy.
 struct Scope<'a> {
     environment: Environment,
+    /// The environment of checks of other objects, without variables of the policy.
+    of_objects: Environment,
     variables: Vec<(&'a str, Program)>,
     params: Option<Json>,
     /// `namespaceObject`.
@@ -86,9 +94,10 @@ impl Scope<'_> {
     /// The expression and the message.
     fn compile(&self, custom: &Custom) -> Result<(Program, Option<Program>), Vec<Diagnostic>> {
         let check = &custom.check;
-        let environment = match check.target.item() {
-            Some(item) => self.environment.clone().declare(item, Type::Dyn),
-            None => self.environment.clone(),
+        let environment = match (check.target, check.target.item()) {
+            (CustomTarget::Object, _) => self.of_objects.clone(),
+            (_, Some(item)) => self.environment.clone().declare(item, Type::Dyn),
+            (_, None) => self.environment.clone(),
         };
         let mut diagnostics = Vec::new();
         let mut compile = |field: &str, source: &str, result| {
@@ -124,7 +133,7 @@ impl Scope<'_> {
             each.fold(base, |activation, (name, program)| activation.variable(*name, program, PER_CALL_LIMIT))
         };
         let fields: &[&str] = match custom.check.target {
-            CustomTarget::Pod => &[],
+            CustomTarget::Pod | CustomTarget::Object => &[],
             CustomTarget::Containers => &["containers", "initContainers", "ephemeralContainers"],
             CustomTarget::Volumes => &["volumes"],
         };

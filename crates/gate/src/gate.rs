@@ -17,7 +17,7 @@ use serde_json::{Value as Json, json};
 
 use crate::{
     Checked, Decision, Operation, Rejected, ValidationRequest, Validator, custom, defaults, generated, guard, mutating,
-    place::located, types,
+    objects, place::located, types,
 };
 
 /// The pods of all fixtures of the catalogue, each once: many fixtures share a pod and differ in their parameters.
@@ -62,7 +62,8 @@ fn diagnose(compiled: &Compiled) -> Vec<Diagnostic> {
             located(part, types::mistakes(&pair.policy))
         })
     };
-    let mut mistakes = custom::diagnose(compiled, &PODS, typed);
+    let mut mistakes = objects::unknown_kinds(compiled);
+    mistakes.extend(custom::diagnose(compiled, &PODS, typed));
     mistakes.extend(defaults::diagnose(compiled));
     // Mistakes with a place in the profile come first. Those in an admin's expression are reported above already.
     let (in_profile, generated): (Vec<_>, Vec<_>) = generated::diagnose(compiled).into_iter().partition(is_in_profile);
@@ -74,6 +75,7 @@ fn diagnose(compiled: &Compiled) -> Vec<Diagnostic> {
         let subjects: Vec<_> = match part.shape() {
             Some(Shape::Pods) => vec![Subject::Pod],
             Some(Shape::Workloads) => WORKLOADS.iter().map(Subject::Workload).collect(),
+            Some(Shape::Objects) => return located(part, objects::diagnose(compiled, pair)),
             None => return Vec::new(),
         };
         located(part, diagnose_pair(compiled, part, pair, &subjects))

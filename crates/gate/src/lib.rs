@@ -17,6 +17,7 @@ mod gate;
 mod generated;
 mod guard;
 mod mutating;
+mod objects;
 mod place;
 mod standards;
 mod types;
@@ -59,8 +60,9 @@ impl<T> Deref for Checked<T> {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub struct Rejected {
     /// The errors, each with its place in the policy generated for pods (`policy.spec.variables[3].expression:1:7`) or
-    /// for workloads (`workloads.policy.spec...`), in those of checks with a separate stage (`checks.policy.spec...`,
-    /// `workloads.checks.policy.spec...`), or in the guard (`guard.policy.spec...`).
+    /// for workloads (`workloads.policy.spec...`) or other objects (`objects.policy.spec...`), in those of checks with a
+    /// separate stage (`checks.policy.spec...`, `workloads.checks.policy.spec...`, `objects.checks.policy.spec...`), or
+    /// in the guard (`guard.policy.spec...`).
     pub diagnostics: Vec<Diagnostic>,
 }
 

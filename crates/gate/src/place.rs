@@ -7,9 +7,11 @@ use palisade_api::{
 };
 
 /// How the path of an error in a part begins.
-const PREFIXES: [(&str, Part); 5] = [
+const PREFIXES: [(&str, Part); 7] = [
     ("workloads.checks.", Part::Checks(Shape::Workloads)),
     ("workloads.", Part::Judge(Shape::Workloads)),
+    ("objects.checks.", Part::Checks(Shape::Objects)),
+    ("objects.", Part::Judge(Shape::Objects)),
     ("checks.", Part::Checks(Shape::Pods)),
     ("guard.", Part::Guard),
     ("", Part::Judge(Shape::Pods)),

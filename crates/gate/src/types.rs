@@ -4,12 +4,12 @@
 use std::{collections::BTreeSet, sync::LazyLock};
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+use palisade_admission::objects::Kinds;
 use palisade_api::{Diagnostic, crd};
 use palisade_cel::{
     Minor,
     schema::{Kind, Rule, Schemas, TypeCheck, kinds_to_check},
 };
-use palisade_kube_json::workload::WORKLOADS;
 
 use crate::validator::diagnostic;
 
@@ -20,7 +20,10 @@ static SCHEMAS: LazyLock<Schemas> = LazyLock::new(|| {
     schemas
 });
 
-/// Type errors in a policy that matches pods, workloads or namespaces, by the schemas of these kinds.
+/// The kinds of each supported minor, the oldest first.
+pub(crate) static BUILTIN: LazyLock<Vec<Kinds>> = LazyLock::new(|| Minor::ALL.map(Kinds::builtin).into());
+
+/// Type errors in a policy, by the schemas of the built-in kinds that it matches.
 pub(crate) fn mistakes(policy: &ValidatingAdmissionPolicy) -> Vec<Diagnostic> {
     let Some(spec) = &policy.spec else { return vec![] };
     let rules = spec.match_constraints.iter().flat_map(|matched| matched.resource_rules.iter().flatten());
@@ -48,7 +51,7 @@ pub(crate) fn mistakes(policy: &ValidatingAdmissionPolicy) -> Vec<Diagnostic> {
         expressions
             .extend(validation.message_expression.iter().map(|one| (format!("{at}.messageExpression"), one.as_str())));
     }
-    let check = TypeCheck::new(Minor::OLDEST, &SCHEMAS, &kinds, params.as_ref(), &variables);
+    let check = checking(&kinds, params.as_ref(), &variables);
     let mut found = BTreeSet::new();
     let mut diagnostics = Vec::new();
     for (at, expression) in &expressions {
@@ -63,18 +66,15 @@ pub(crate) fn mistakes(policy: &ValidatingAdmissionPolicy) -> Vec<Diagnostic> {
     diagnostics
 }
 
-/// The kinds that are evaluated.
-fn kinds_of(group: &str, version: &str, resource: &str) -> Vec<Kind> {
-    let api_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
-    let pods = (("v1", "pods"), "v1/Pod".to_owned());
-    let namespaces = (("v1", "namespaces"), "v1/Namespace".to_owned());
-    WORKLOADS
-        .iter()
-        .map(|one| ((one.api_version, one.resource), format!("{}/{}", one.api_version, one.kind)))
-        .chain([pods, namespaces])
-        .filter(|(found, _)| *found == (api_version.as_str(), resource))
-        .filter_map(|(_, kind)| Kind::parse(&kind))
-        .collect()
+/// Checks expressions against the schemas of these kinds and of parameters.
+pub(crate) fn checking(kinds: &BTreeSet<Kind>, params: Option<&Kind>, variables: &[(String, String)]) -> TypeCheck {
+    TypeCheck::new(Minor::OLDEST, &SCHEMAS, kinds, params, variables)
+}
+
+/// The built-in kind of a resource.
+pub(crate) fn kinds_of(group: &str, version: &str, resource: &str) -> Vec<Kind> {
+    let found = BUILTIN[0].by_plural(group, version, resource);
+    found.and_then(|one| Kind::parse(&format!("{}/{}", one.api_version(), one.kind))).into_iter().collect()
 }
 
 #[cfg(test)]

@@ -24,6 +24,8 @@ pub struct ValidationRequest<'a> {
     pub operation: Operation,
     /// The kind of the object.
     pub kind: &'a str,
+    /// The plural name of the kind; `None` for the usual plural.
+    pub resource: Option<&'a str>,
     /// `ephemeralcontainers` or the like; empty for the object itself.
     pub subresource: &'a str,
     /// The user.
@@ -47,6 +49,7 @@ impl<'a> ValidationRequest<'a> {
             namespace: "tenant",
             operation: Operation::Create,
             kind,
+            resource: None,
             subresource: "",
             user: "tenant",
             groups: &["system:authenticated"],
@@ -65,7 +68,7 @@ impl<'a> ValidationRequest<'a> {
         requests::Request {
             operation: self.operation,
             kind: Kind { group: group.to_owned(), version: version.to_owned(), kind: self.kind.to_owned() },
-            resource: ResourceId::new(group, version, &format!("{}s", self.kind.to_lowercase())),
+            resource: ResourceId::new(group, version, &self.resource.map_or_else(|| plural(self.kind), str::to_owned)),
             subresource: self.subresource.to_owned(),
             name: self.object["metadata"]["name"].as_str().unwrap_or_default().to_owned(),
             namespace: self.namespace.to_owned(),
@@ -79,6 +82,18 @@ impl<'a> ValidationRequest<'a> {
             dry_run: false,
             options: requests::Request::default_options(self.operation, false),
         }
+    }
+}
+
+/// The resource of a kind, as Kubernetes and most of its extensions form plurals (`UnsafeGuessKindToResource` in
+/// apimachinery `pkg/api/meta/restmapper.go`).
+fn plural(kind: &str) -> String {
+    let name = kind.to_lowercase();
+    match name.as_bytes().last() {
+        _ if name == "endpoints" => name,
+        Some(b's') => format!("{name}es"),
+        Some(b'y') => format!("{}ies", &name[..name.len() - 1]),
+        _ => format!("{name}s"),
     }
 }
 

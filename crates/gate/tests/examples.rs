@@ -22,13 +22,13 @@ fn params(compiled: &Compiled, namespace: &Namespace) -> Json {
 
 /// What the policies say of a pod, itself and as the template of a workload: nothing, or a text.
 fn said(compiled: &Compiled, params: &Json, pod: &Json) -> Vec<Option<String>> {
-    Shape::ALL
+    Shape::OF_PODS
         .into_iter()
         .map(|shape| {
             let policy = Validator::new(&compiled.bundle.pair(shape).unwrap().policy).unwrap();
             let (kind, object) = match shape {
                 Shape::Pods => ("Pod", pod.clone()),
-                Shape::Workloads => (WORKLOADS[0].kind, WORKLOADS[0].around("x", pod)),
+                Shape::Workloads | Shape::Objects => (WORKLOADS[0].kind, WORKLOADS[0].around("x", pod)),
             };
             match policy
                 .evaluate(&ValidationRequest { params: Some(params), ..ValidationRequest::create(kind, &object) })

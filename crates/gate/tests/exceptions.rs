@@ -68,7 +68,7 @@ struct Policies([ShapePolicy; 2]);
 impl Policies {
     fn new(compiled: &Compiled, requests: &[Request]) -> Self {
         let params = params(compiled, requests);
-        Self(Shape::ALL.map(|shape| ShapePolicy::with(compiled, shape, Some(params.clone()))))
+        Self(Shape::OF_PODS.map(|shape| ShapePolicy::with(compiled, shape, Some(params.clone()))))
     }
 
     fn decision(&self, kind: &str, object: &Json, created: &str) -> Decision {

@@ -43,11 +43,11 @@ fn users_groups_and_runtime_classes_are_exempt_from_both_policies() {
     pod::set(&mut confined, &["runtimeClassName"], json!("kata"));
     let mut other = privileged();
     pod::set(&mut other, &["runtimeClassName"], json!("kata-2"));
-    for shape in Shape::ALL {
+    for shape in Shape::OF_PODS {
         let policy = policy(&compiled, shape);
         let shown = |pod: &Json| match shape {
             Shape::Pods => ("Pod", pod.clone()),
-            Shape::Workloads => (WORKLOADS[0].kind, WORKLOADS[0].around("bad", pod)),
+            Shape::Workloads | Shape::Objects => (WORKLOADS[0].kind, WORKLOADS[0].around("bad", pod)),
         };
         let (kind, bad) = shown(&privileged());
         let of = |user, groups| ValidationRequest { user, groups, ..ValidationRequest::create(kind, &bad) };
@@ -115,12 +115,12 @@ fn exception_suspends_its_check_until_it_expires() {
     let counts = compiled.exceptions.counts(at("2026-06-01T00:00:00Z")).unwrap();
     assert_eq!((counts.active, counts.expired), (1, 1));
 
-    for shape in Shape::ALL {
+    for shape in Shape::OF_PODS {
         let policy = policy(&compiled, shape);
         let created = |pod: &Json, time: &str| {
             let (kind, mut object) = match shape {
                 Shape::Pods => ("Pod", pod.clone()),
-                Shape::Workloads => ("CronJob", WORKLOADS[5].around("bad", pod)),
+                Shape::Workloads | Shape::Objects => ("CronJob", WORKLOADS[5].around("bad", pod)),
             };
             object["metadata"]["creationTimestamp"] = time.into();
             (kind, object)

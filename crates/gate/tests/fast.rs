@@ -108,7 +108,7 @@ fn custom_checks_get_the_same_verdict_with_the_fast_path() {
     for case in cases.as_array().unwrap() {
         let spec = json!({"baseline": "Privileged", "customChecks": case["checks"]});
         let compiled = check(compile(&profile(&spec))).unwrap_or_else(|error| panic!("{}: {error}", case["name"]));
-        let judges = Shape::ALL.map(|shape| ShapePolicy::new(&compiled, shape));
+        let judges = Shape::OF_PODS.map(|shape| ShapePolicy::new(&compiled, shape));
         for of in case["pods"].as_array().unwrap() {
             let mut object = pod::minimal("x");
             pod::merge(&mut object["spec"], &of["spec"]);
@@ -200,7 +200,7 @@ fn fast_path_can_be_turned_off() {
     let options = Options { fast_path: false, ..Options::default() };
     let by_option = palisade_compiler::compile_with(&off, options).unwrap();
     assert_eq!(by_annotation.bundle.pods.policy.spec, by_option.bundle.pods.policy.spec);
-    for shape in Shape::ALL {
+    for shape in Shape::OF_PODS {
         assert!(with.bundle.pair(shape).unwrap().has_fast_path());
         assert!(!by_annotation.bundle.pair(shape).unwrap().has_fast_path());
         let complying = &with.probes.compliant.pod;
@@ -362,11 +362,11 @@ fn gate_leaves_out_a_wrong_match_condition() {
         "has(object.spec.hostNetwork) && object.spec.hostNetwork",
         "no such expression",
     ] {
-        for shape in Shape::ALL {
+        for shape in Shape::OF_PODS {
             let mut compiled = compile(&toolforge());
             let pair = match shape {
                 Shape::Pods => &mut compiled.bundle.pods,
-                Shape::Workloads => compiled.bundle.workloads.as_mut().unwrap(),
+                Shape::Workloads | Shape::Objects => compiled.bundle.workloads.as_mut().unwrap(),
             };
             let spec = pair.policy.spec.as_mut().unwrap();
             wrong.clone_into(&mut spec.match_conditions.as_mut().unwrap()[0].expression);
@@ -375,5 +375,5 @@ fn gate_leaves_out_a_wrong_match_condition() {
         }
     }
     let checked = check(compile(&toolforge())).unwrap();
-    assert!(Shape::ALL.iter().all(|&shape| checked.bundle.pair(shape).unwrap().has_fast_path()));
+    assert!(Shape::OF_PODS.iter().all(|&shape| checked.bundle.pair(shape).unwrap().has_fast_path()));
 }

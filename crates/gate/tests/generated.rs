@@ -164,7 +164,7 @@ fn invalid_profile_is_rejected_with_its_field_path() {
         (own(json!({"id": "privileged"})), "spec.customChecks[0].id"),
         (json!({"images": {"allowedRegistries": ["$nope"]}}), "spec.images.allowedRegistries"),
         (
-            json!({"parameters": [{"name": "uid", "type": "Integer"}], "images": {"allowedRegistries": ["$uid"]}}),
+            json!({"parameters": [{"name": "on", "type": "Boolean"}], "images": {"allowedRegistries": ["a.example/$on"]}}),
             "spec.images.allowedRegistries",
         ),
         (json!({"parameters": [{"name": "s", "type": "String", "pattern": "("}]}), "spec.parameters[0].pattern"),

@@ -17,6 +17,7 @@ mod fixtures;
 mod generated;
 mod guard;
 mod mutating;
+mod objects;
 mod properties;
 mod redirects;
 mod standards;

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 use palisade_api::{
-    Diagnostic, Enforcement, Exemptions, Level, Stage, ToolSecurityProfile, ToolSecurityProfileSpec, WorkloadStage,
+    Diagnostic, Enforcement, Exemptions, Level, OptionalStage, Stage, ToolSecurityProfile, ToolSecurityProfileSpec,
     names,
 };
 use palisade_kube_json::text::truncated;
@@ -144,10 +144,10 @@ pub fn migrate(
 }
 
 /// The stage of templates, which PodSecurityPolicy did not evaluate: `Warn`, or `Audit` if pods are only audited.
-fn templates(pods: Stage) -> WorkloadStage {
+fn templates(pods: Stage) -> OptionalStage {
     match pods {
-        Stage::Deny | Stage::Warn => WorkloadStage::Warn,
-        Stage::Audit => WorkloadStage::Audit,
+        Stage::Deny | Stage::Warn => OptionalStage::Warn,
+        Stage::Audit => OptionalStage::Audit,
     }
 }
 

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::ObjectMeta, jiff::Timestamp};
 use palisade_admission::requests::{Cluster, Evaluation, PolicyKind, Review, Webhook};
-use palisade_api::{CustomCheck, Diagnostic, ToolSecurityException, ToolSecurityProfile, catalogue, crd, names};
+use palisade_api::{
+    CustomCheck, Diagnostic, ToolSecurityException, ToolSecurityProfile, catalogue, crd, names, objects,
+};
 use palisade_cel::{Minor, Position};
 use palisade_compiler::{ChangedBy, Compiled, Namespace, Request};
 use palisade_kube_json::json::Change as _;
@@ -69,7 +71,9 @@ impl Profile {
 
     /// The path of the setting that turns a check on; the first one that the profile has, if there are several.
     fn setting(&self, id: &str) -> String {
-        let settings = catalogue::ALL.iter().find(|check| check.id == id).map_or(&[][..], |check| check.settings);
+        let of_pods = catalogue::ALL.iter().map(|check| (check.id, check.settings));
+        let mut all = of_pods.chain(objects::ALL.iter().map(|check| (check.id, check.settings)));
+        let settings = all.find(|(check, _)| *check == id).map_or(&[][..], |(_, settings)| settings);
         let is_written = |setting: &&&str| {
             let pointer = format!("/spec/{}", setting.replace('.', "/"));
             self.object.pointer(&pointer).is_some()
@@ -82,22 +86,28 @@ impl Profile {
     /// one.
     fn found(&self, variable: &str, id: &str, reviews: &[Review]) -> (bool, bool) {
         let (checks, exceptions) = (self.variables(variable), self.variables("excepted"));
+        // Of a policy for objects: for requests of other kinds, a check has no result.
+        let applies = self.variables(&palisade_compiler::applies(id));
         let is_of = |variables: &[Variable<'_>], one: &Evaluation| {
             let same = |(policy, path, _): &Variable<'_>| (*policy, path) == (&*one.policy, &one.path);
             one.kind == PolicyKind::Validating && variables.iter().any(same)
         };
         let (mut nothing, mut violation) = (false, false);
         for review in reviews {
-            let is_excepted = |of: &Evaluation| {
+            let some = |variables: &[Variable<'_>], of: &Evaluation, holds: &dyn Fn(&Json) -> bool| {
                 let same =
                     |one: &&Evaluation| (&one.policy, &one.binding, &one.param) == (&of.policy, &of.binding, &of.param);
-                let listed = |one: &Evaluation| one.json().as_array().is_some_and(|ids| ids.contains(&Json::from(id)));
-                review.evaluations.iter().filter(|one| is_of(&exceptions, one)).filter(same).any(listed)
+                review.evaluations.iter().filter(|one| is_of(variables, one)).filter(same).any(|one| holds(&one.json()))
             };
+            let is_excepted = |of: &Evaluation| {
+                let is_listed = |ids: &Json| ids.as_array().is_some_and(|ids| ids.contains(&Json::from(id)));
+                some(&exceptions, of, &is_listed)
+            };
+            let is_skipped = |of: &Evaluation| some(&applies, of, &|holds| *holds == Json::Bool(false));
             for evaluation in review.evaluations.iter().filter(|one| is_of(&checks, one)) {
                 let Json::Array(violations) = evaluation.json() else { continue };
                 violation |= !violations.is_empty();
-                nothing |= violations.is_empty() && !is_excepted(evaluation);
+                nothing |= violations.is_empty() && !is_excepted(evaluation) && !is_skipped(evaluation);
             }
         }
         (nothing, violation)
@@ -138,7 +148,8 @@ impl Made for Profile {
     }
 
     fn checks(&self, reviews: &[Review]) -> Vec<Check> {
-        let checks = self.compiled.checks.iter().map(|id| ((*id).to_owned(), *id, self.setting(id)));
+        let checks = self.compiled.checks.iter().chain(&self.compiled.object_checks);
+        let checks = checks.map(|id| ((*id).to_owned(), *id, self.setting(id)));
         let customs = self.compiled.customs.iter();
         let customs = customs.map(|custom| (custom.variable(), custom.check.id.as_str(), custom.path.clone()));
         let of = |(variable, id, path): (String, &str, String)| {

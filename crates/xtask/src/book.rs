@@ -29,6 +29,7 @@ const PARTS: [(&str, &[&str]); 5] = [
             "install.md",
             "profiles.md",
             "custom-checks.md",
+            "objects.md",
             "mutation.md",
             "rollout.md",
             "preview.md",

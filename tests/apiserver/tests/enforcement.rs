@@ -249,6 +249,17 @@ pub(crate) async fn generated_policies_have_no_type_check_warning(cluster: &mut 
     profile["spec"]["exceptions"] = json!([
         {"namespaces": ["x"], "checks": ["privileged"], "reason": "a test", "expires": "2099-01-01T00:00:00Z"},
     ]);
+    let of_object = json!({
+        "id": "ofObject", "target": "Object", "message": "m",
+        "kinds": [
+            {"versions": ["v1"], "resource": "configmaps"}, {"versions": ["v1"], "resource": "services"},
+            {"group": "networking.k8s.io", "versions": ["v1"], "resource": "ingresses"},
+        ],
+        "expression": "request.kind.kind == 'ConfigMap' ? object.data != oldObject.data : object.spec != params.spec.strings['tool']",
+    });
+    let mut customs = profile["spec"]["customChecks"].as_array().cloned().unwrap_or_default();
+    customs.push(of_object);
+    profile["spec"]["customChecks"] = json!(customs);
     cluster.enforce(&profile).await?;
     for shape in Shape::ALL {
         let name = names::policy(test, shape);

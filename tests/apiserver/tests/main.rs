@@ -32,6 +32,7 @@ mod memory;
 mod mutation;
 mod mutation_cases;
 mod namespaces;
+mod objects;
 mod own_stage;
 mod parameters;
 mod plugins;
@@ -105,6 +106,7 @@ const MODULES: &[&[Registered]] = &[
     mutation::SCENARIOS,
     mutation_cases::SCENARIOS,
     namespaces::SCENARIOS,
+    objects::SCENARIOS,
     own_stage::SCENARIOS,
     parameters::SCENARIOS,
     plugins::SCENARIOS,

@@ -91,7 +91,7 @@ pub(crate) async fn a_check_can_have_a_stage_of_its_own(cluster: &mut Cluster) -
     // What a profile at Audit reads from the namespace is missing here.
     cluster.create_namespace("own-stage-broken", &labels(None), &json!({})).await?;
     let (pods, workloads) = (names::policy(test, Shape::Pods), names::policy(test, Shape::Workloads));
-    let [checks, templates] = Shape::ALL.map(|shape| names::policy(test, Part::Checks(shape)));
+    let [checks, templates] = Shape::OF_PODS.map(|shape| names::policy(test, Part::Checks(shape)));
     let audit = || "Audit".to_owned();
     for (enforcement, of_pods, of_workloads, part) in [
         (

@@ -138,7 +138,7 @@ pub static CHECK: Check = Check {
 
 /// CEL of type string that names the prefixes.
 fn says(writable: &TextList, read_only: &TextList) -> String {
-    if [writable, read_only].iter().all(|list| list.elements.is_empty() && list.lists.is_empty()) {
+    if [writable, read_only].iter().all(|list| list.is_constant()) {
         let shown =
             |prefix: &String| if prefix == "/" { prefix.clone() } else { prefix.trim_end_matches('/').to_owned() };
         let read_only = read_only.constants.iter().map(|prefix| format!("{} (read-only)", shown(prefix)));
@@ -161,10 +161,10 @@ fn lower(paths: &[HostPath], cx: &mut Lowering<'_>) -> (TextList, TextList) {
         }
         let prefix = prefix.map(|constant| format!("{}/", constant.trim_end_matches('/')));
         // A text with parameters may or may not end with a slash.
-        let prefix = prefix.map_err(|cel| format!("({cel} + '/').replace('//', '/')"));
+        let prefix = prefix.map_err(|template| template.map(|cel| format!("({cel} + '/').replace('//', '/')")));
         let add = |list: &mut TextList| match &prefix {
             Ok(constant) => list.constants.push(constant.clone()),
-            Err(cel) => list.elements.push(cel.clone()),
+            Err(template) => list.templates.push(template.clone()),
         };
         match cx.flag(&format!("{at}.readOnly"), flag) {
             Ok(true) => add(&mut read_only),

@@ -33,7 +33,7 @@ const IS_ID: &str = "is an image ID, which any image on the node can have: write
 fn surely_in(image: &str, allowed: &TextList) -> String {
     let mut terms = surely_in_registry(image, &allowed.constants);
     let differing = TextList { constants: vec![], ..allowed.clone() };
-    if !(differing.elements.is_empty() && differing.lists.is_empty()) {
+    if !differing.is_constant() {
         terms.push(format!(
             "({image}.matches('^[^/]*[.:][^/]*/') && !{image}.startsWith('index.docker.io/') \
              && {}.exists(r, r.size() <= 256 && {image}.startsWith(r + '/')))",

@@ -93,7 +93,8 @@ mod tests {
 
     #[test]
     fn settings_read_by_checks_match_the_setting_rows() {
-        let read: BTreeSet<_> = ALL.iter().flat_map(|check| check.settings).copied().collect();
+        let of_objects = crate::objects::ALL.iter().flat_map(|check| check.settings);
+        let read: BTreeSet<_> = ALL.iter().flat_map(|check| check.settings).chain(of_objects).copied().collect();
         assert_eq!(read, settings::all().map(|setting| setting.path).collect());
     }
 }

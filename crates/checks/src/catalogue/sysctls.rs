@@ -15,12 +15,11 @@
 use serde_json::json;
 
 use crate::settings::any;
-use crate::{Check, Field, FindingScope, Level, Meaning, Pss, Resolve, Rule, pod};
+use crate::{Check, Field, FindingScope, Level, Meaning, Pss, Resolve, Rule, Text, Wildcard, matches, pod};
 
-/// CEL of type bool: whether the string `name` is `f`, or begins with what comes before a `*` at its end.
-fn matches(name: &str, f: &str) -> String {
-    format!("({f} == {name} || ({f}.endsWith('*') && {name}.startsWith({f}.substring(0, {f}.size() - 1))))")
-}
+/// The kernel's other spelling of a name, and CEL of it.
+const DOTTED: (fn(&str) -> String, fn(&str) -> String) =
+    (|name| name.replace('/', "."), |name| format!("{name}.replace('/', '.')"));
 
 /// The check.
 pub static CHECK: Check = Check {
@@ -37,14 +36,15 @@ pub static CHECK: Check = Check {
         let mut terms = Vec::new();
         let mut says = "'any'".to_owned();
         if !any(&setting.allowed) {
-            let allowed = cx.texts(&format!("{path}.allowed"), &setting.allowed, Meaning::Pattern);
-            terms.push(format!("!{}.exists(f, {})", allowed.cel(), matches("s.name", "f")));
+            let allowed = cx.patterns(&format!("{path}.allowed"), &setting.allowed, Meaning::Pattern, Wildcard::End);
+            terms.push(format!("!({})", allowed.matches("s.name")));
             says = allowed.says();
         }
         if !setting.forbidden.is_empty() {
-            let forbidden = cx.texts(&format!("{path}.forbidden"), &setting.forbidden, Meaning::Pattern);
-            let (name, f) = ("s.name.replace('/', '.')", "f.replace('/', '.')");
-            terms.push(format!("{}.exists(f, {})", forbidden.cel(), matches(name, f)));
+            let path = format!("{path}.forbidden");
+            let forbidden = cx.patterns(&path, &setting.forbidden, Meaning::Pattern, Wildcard::End);
+            let (constant, expression) = DOTTED;
+            terms.push(forbidden.clone().map(constant, expression).matches(&expression("s.name")));
             says = format!("{says} + ', except: ' + {}", forbidden.says());
         }
         if terms.is_empty() {
@@ -67,16 +67,13 @@ pub static CHECK: Check = Check {
     comply: |_, _, _| {},
     violate: |settings, values, pod| {
         let Some(setting) = &settings.privileges.sysctls else { return false };
-        let (allowed, forbidden) = (setting.allowed.resolve(values), setting.forbidden.resolve(values));
-        let covers = |list: &[String], name: &str| {
-            list.iter().any(|f| f == name || f.strip_suffix('*').is_some_and(|start| name.starts_with(start)))
-        };
+        let covers = |list: &[Text], name: &str| matches(list, Wildcard::End, values, name);
         // Names that the API server accepts whatever namespaces of the node the pod uses.
         let bad = ["fs.mqueue.msg_max", "fs.mqueue.queues_max", "user.max_user_namespaces"]
             .into_iter()
             .map(str::to_owned)
-            .chain(forbidden.iter().map(|f| f.replace('*', "violation")))
-            .find(|name| !covers(&allowed, name) || covers(&forbidden, name));
+            .chain(setting.forbidden.resolve(values).iter().map(|f| f.replace('*', "violation")))
+            .find(|name| !covers(&setting.allowed, name) || covers(&setting.forbidden, name));
         let Some(bad) = bad else { return false };
         pod::set(pod, &["securityContext", "sysctls"], json!([{"name": bad, "value": "1"}]));
         true

@@ -18,7 +18,7 @@
 use serde_json::{Value as Json, json};
 
 use crate::settings::{AllowedToleration, TolerationOperator};
-use crate::{Check, Diagnostic, Field, FindingScope, Lowering, Meaning, Resolve, Rule, Values, cel, pod};
+use crate::{Check, Diagnostic, Field, FindingScope, Lowering, Meaning, Resolve, Rule, Template, Values, cel, pod};
 
 /// The tolerations that the API server adds (admission plugin DefaultTolerationSeconds).
 const ADDED: &str = "t.?key.orValue('') in ['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable'] \
@@ -98,8 +98,8 @@ fn covers_any_value(allowed: &AllowedToleration, bad: &Json, values: &Values) ->
         && allowed.effect.is_none_or(|effect| bad["effect"] == json!(effect))
 }
 
-/// A constant text, or CEL of one.
-type Part = Result<String, String>;
+/// A constant text, or one that differs by namespace.
+type Part = Result<String, Template>;
 
 /// CEL of type string: the parts one after another.
 fn joined(parts: Vec<Part>) -> String {
@@ -107,7 +107,7 @@ fn joined(parts: Vec<Part>) -> String {
     for part in parts {
         match part {
             Ok(text) => constant.push_str(&text),
-            Err(cel) => out.extend([cel::quote(&std::mem::take(&mut constant)), cel]),
+            Err(template) => out.extend([cel::quote(&std::mem::take(&mut constant)), template.cel]),
         }
     }
     out.push(cel::quote(&constant));
@@ -118,12 +118,18 @@ fn joined(parts: Vec<Part>) -> String {
 /// `says`.
 fn lower(cx: &mut Lowering<'_>, path: &str, allowed: &AllowedToleration, says: &mut Vec<Part>) -> String {
     let AllowedToleration { key, operator, value, effect } = allowed;
-    let quoted = |part: &Part| part.as_ref().map_or_else(Clone::clone, |constant| cel::quote(constant));
+    let is = |field: &str, part: &Part| match part {
+        Ok(constant) => vec![format!("t.?{field}.orValue('') == {}", cel::quote(constant))],
+        Err(Template { cel, filled }) => {
+            let filled = (filled != "true").then(|| filled.clone());
+            filled.into_iter().chain([format!("t.?{field}.orValue('') == {cel}")]).collect()
+        }
+    };
     let mut terms = Vec::new();
     match key {
         Some(key) => {
             let key = cx.text(&format!("{path}.key"), key, Meaning::Word);
-            terms.push(format!("t.?key.orValue('') == {}", quoted(&key)));
+            terms.extend(is("key", &key));
             says.push(key);
         }
         None => says.push(Ok("every taint".to_owned())),
@@ -136,7 +142,7 @@ fn lower(cx: &mut Lowering<'_>, path: &str, allowed: &AllowedToleration, says: &
                 .map_or(Ok(String::new()), |value| cx.text(&format!("{path}.value"), value, Meaning::Word));
             // The API server takes an empty operator for this one.
             terms.push("t.?operator.orValue('') in ['', 'Equal']".to_owned());
-            terms.push(format!("t.?value.orValue('') == {}", quoted(&value)));
+            terms.extend(is("value", &value));
             says.extend([Ok("=".to_owned()), value]);
         }
         (TolerationOperator::Exists, Some(_)) => cx.report(

@@ -191,6 +191,44 @@ fn within(found: Option<&[Text]>, asked: Option<&[Text]>) -> bool {
 mod tests {
     use super::*;
 
+    /// Any value may be in a list with a parameter, also one that the standard does not allow.
+    #[test]
+    fn lists_with_parameters_imply_no_level() {
+        let version = Version::default();
+        for level in [Level::Baseline, Level::Restricted] {
+            let seed = Settings::seed(level, version);
+            assert_eq!(implied(&seed, version, &Minimums::new()).level, level);
+            let mut json = serde_json::json!(seed);
+            let mut paths = Vec::new();
+            lists(&json, "", &mut paths);
+            assert!(paths.len() > 4, "{paths:?}");
+            for path in paths {
+                for template in ["$name", "a$name", "${name}b"] {
+                    let list = json.pointer_mut(&path).and_then(|list| list.as_array_mut()).unwrap();
+                    list.push(template.into());
+                    let found: Settings = serde_json::from_value(json.clone()).unwrap();
+                    let Implied { level: lower, reason } = implied(&found, version, &Minimums::new());
+                    // More to drop is stricter.
+                    assert_eq!(lower == level, path.ends_with("/requiredDrop"), "{path} {template}: {reason}");
+                    json.pointer_mut(&path).and_then(|list| list.as_array_mut()).unwrap().pop();
+                }
+            }
+        }
+    }
+
+    /// The lists of strings with an element.
+    fn lists(of: &serde_json::Value, path: &str, found: &mut Vec<String>) {
+        match of {
+            serde_json::Value::Array(list) if list.first().is_some_and(|one| one.is_string() && one != "*") => {
+                found.push(path.to_owned());
+            }
+            serde_json::Value::Object(fields) => {
+                fields.iter().for_each(|(name, value)| lists(value, &format!("{path}/{name}"), found));
+            }
+            _ => {}
+        }
+    }
+
     #[test]
     fn special_comparisons_name_existing_settings() {
         for (path, _) in SPECIAL_COMPARISONS {

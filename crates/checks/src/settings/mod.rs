@@ -15,6 +15,7 @@ mod identity;
 mod images;
 mod implied;
 pub mod mutation;
+mod network;
 mod privileges;
 mod ranges;
 pub mod redirect;
@@ -28,6 +29,7 @@ pub use host::Host;
 pub use identity::{Identity, TokenRules};
 pub use images::Images;
 pub use implied::{Implied, implied};
+pub use network::Network;
 pub use privileges::{AppArmor, Capabilities, Privileges, SeLinux, Seccomp, Sysctls, WindowsRule};
 pub use ranges::Range;
 pub use scheduling::{AllowedToleration, NodeLabel, Scheduling, TaintEffect, TolerationOperator};
@@ -53,6 +55,8 @@ pub struct Settings {
     pub scheduling: Scheduling,
     /// `spec.images`
     pub images: Images,
+    /// `spec.network`
+    pub network: Network,
     /// `spec.mutation`
     #[serde(skip_serializing_if = "mutation::Mutation::is_default")]
     pub mutation: mutation::Mutation,
@@ -68,6 +72,7 @@ pub fn all() -> impl Iterator<Item = &'static Setting> {
         identity::SETTINGS,
         scheduling::SETTINGS,
         images::SETTINGS,
+        network::SETTINGS,
     ];
     groups.into_iter().flatten()
 }
@@ -194,7 +199,7 @@ mod tests {
     use super::*;
 
     /// The schema of each group.
-    fn schemas() -> [(&'static str, Schema); 7] {
+    fn schemas() -> [(&'static str, Schema); 8] {
         [
             ("users", schema_for!(Users)),
             ("privileges", schema_for!(Privileges)),
@@ -203,6 +208,7 @@ mod tests {
             ("identity", schema_for!(Identity)),
             ("scheduling", schema_for!(Scheduling)),
             ("images", schema_for!(Images)),
+            ("network", schema_for!(Network)),
         ]
     }
 

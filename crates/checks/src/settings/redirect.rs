@@ -104,7 +104,7 @@ impl Redirect {
                 }
                 cel::quote(&constant)
             }
-            Err(cel) => cel,
+            Err(template) => template.cel,
         };
         let base = self.target.as_ref().map(|text| target(&format!("{path}.target"), text));
         let hosts: Vec<_> = self

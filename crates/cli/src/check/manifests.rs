@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use palisade_admission::objects::Kinds;
+use palisade_api::names::Shape;
 use palisade_cel::Minor;
 use palisade_compiler::{Namespace, namespace_selector};
 use palisade_kube_json::{json::set, selector, workload::Workload};
@@ -20,19 +22,23 @@ use crate::{
     report::{self, Failure, Problem},
 };
 
-/// A pod or workload of a file.
+/// An object of a file.
 pub(super) struct Manifest<'a> {
     pub object: Object<'a>,
     /// With its namespace.
     pub json: Json,
+    /// The kind of a workload.
     pub kind: Option<&'static Workload>,
     pub namespace: String,
 }
 
-/// The pods and workloads of files, each in its namespace.
+/// The objects of files, each in its namespace.
 #[derive(Default)]
 pub(super) struct Manifests<'a> {
+    /// Pods and workloads.
     pub judged: Vec<Manifest<'a>>,
+    /// Objects of other kinds. A profile may evaluate them.
+    pub candidates: Vec<Manifest<'a>>,
     /// The number of objects that profiles do not evaluate, by kind.
     pub others: BTreeMap<String, usize>,
     /// Objects that cannot be evaluated.
@@ -41,13 +47,16 @@ pub(super) struct Manifests<'a> {
 
 /// The pods and workloads among some objects.
 pub(super) fn judged<'a>(objects: Vec<Object<'a>>, namespace: Option<&str>) -> Manifests<'a> {
-    let Manifests { judged: mut found, mut others, mut problems } = Manifests::default();
+    let Manifests { mut judged, mut candidates, mut others, mut problems } = Manifests::default();
     for object in objects {
         let kind = evaluator::workload(&object.api_version, &object.kind);
         if kind.is_none() && !evaluator::is_pod(&object.api_version, &object.kind) {
             match evaluator::no_longer_served(&object.api_version, &object.kind) {
                 Some(why) => problems.push(object.problem("apiVersion", why)),
-                None => *others.entry(object.kind.clone()).or_default() += 1,
+                None => match candidate(object, namespace) {
+                    Ok(manifest) => candidates.push(manifest),
+                    Err(kind) => *others.entry(kind).or_default() += 1,
+                },
             }
             continue;
         }
@@ -67,9 +76,46 @@ pub(super) fn judged<'a>(objects: Vec<Object<'a>>, namespace: Option<&str>) -> M
         if json["metadata"].is_object() {
             set(&mut json, &["metadata", "namespace"], name.as_str());
         }
-        found.push(Manifest { object, json, kind, namespace: name });
+        judged.push(Manifest { object, json, kind, namespace: name });
     }
-    Manifests { judged: found, others, problems }
+    Manifests { judged, candidates, others, problems }
+}
+
+/// An object of another kind in its namespace.
+///
+/// # Errors
+/// The kind of an object that has no namespace or cannot be read. Profiles evaluate few of these kinds.
+fn candidate<'a>(object: Object<'a>, namespace: Option<&str>) -> Result<Manifest<'a>, String> {
+    let Ok(mut json) = object.json() else { return Err(object.kind) };
+    let own = json["metadata"]["namespace"].as_str().filter(|name| !name.is_empty());
+    let Some(name) = own.or(namespace).map(str::to_owned) else { return Err(object.kind) };
+    if json["metadata"].is_object() {
+        set(&mut json, &["metadata", "namespace"], name.as_str());
+    }
+    Ok(Manifest { object, json, kind: None, namespace: name })
+}
+
+/// Moves the candidates that a profile evaluates to the evaluated objects, and counts the others.
+pub(super) fn promote<'a>(manifests: &mut Manifests<'a>, inputs: &CheckInputs) {
+    let kinds = Kinds::builtin(inputs.version);
+    for manifest in std::mem::take(&mut manifests.candidates) {
+        let Object { api_version, kind, .. } = &manifest.object;
+        let resource = kinds.by_kind(api_version, kind).filter(|resource| resource.namespaced);
+        let is_evaluated = |one: &Accepted| resource.is_some_and(|of| evaluates(one, &of.group, &of.plural));
+        if inputs.accepted.iter().any(is_evaluated) {
+            manifests.judged.push(manifest);
+        } else {
+            *manifests.others.entry(kind.clone()).or_default() += 1;
+        }
+    }
+}
+
+/// Whether a policy of the profile for objects matches a resource. The API server converts requests in other versions.
+fn evaluates(accepted: &Accepted, group: &str, plural: &str) -> bool {
+    let policies = accepted.checked.bundle.judging(Shape::Objects).filter_map(|(_, pair)| pair.policy.spec.as_ref());
+    let mut rules = policies.filter_map(|spec| spec.match_constraints.as_ref()?.resource_rules.as_ref()).flatten();
+    let has = |list: &Option<Vec<String>>, name: &str| list.iter().flatten().any(|one| one == name);
+    rules.any(|rule| has(&rule.api_groups, group) && has(&rule.resources, plural))
 }
 
 /// Profiles, and the namespaces in which they are evaluated.

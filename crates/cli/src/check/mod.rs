@@ -30,7 +30,7 @@ use crate::{
     style::Style,
 };
 
-/// An evaluated pod or workload.
+/// An evaluated object.
 struct Judged<'a> {
     manifest: Manifest<'a>,
     explained: Explained,
@@ -70,11 +70,14 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
         None if args.live => Some(args.cluster.namespace()?),
         namespace => namespace,
     };
-    let Manifests { judged: manifests, others, problems: wrong } = manifests::judged(objects, namespace.as_deref());
-    problems.extend(wrong);
+    let mut manifests = manifests::judged(objects, namespace.as_deref());
+    problems.append(&mut manifests.problems);
+    let all = manifests.judged.iter().chain(&manifests.candidates);
+    let inputs = manifests::inputs(args, &config, tenants, &all.map(|one| one.namespace.clone()).collect())?;
+    manifests::promote(&mut manifests, &inputs);
+    let Manifests { judged: manifests, others, .. } = manifests;
     let names: BTreeSet<_> = manifests.iter().map(|one| one.namespace.clone()).collect();
-    let inputs = manifests::inputs(args, &config, tenants, &names)?;
-    problems.extend(inputs.unknown.values().cloned());
+    problems.extend(inputs.unknown.iter().filter(|(name, _)| names.contains(*name)).map(|(_, why)| why.clone()));
     profiles::tell(&inputs.accepted, &inputs.tenants);
     let judge = ProfileEvaluator::new(&inputs.accepted, &inputs.tenants, inputs.version, Timestamp::now())?;
     for name in names.iter().filter(|name| !judge.selects(name) && !inputs.unknown.contains_key(*name)) {

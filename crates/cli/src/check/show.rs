@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use palisade_api::catalogue;
+use palisade_api::{catalogue, objects};
 use palisade_manifest::Severity;
 use serde_json::{Value as Json, json};
 
@@ -26,6 +26,7 @@ pub(super) fn shared(checked: &Checked<'_>, accepted: &[Accepted]) -> Findings {
         category: None,
     };
     let mut rules: Vec<_> = catalogue::ALL.iter().map(|check| rule(check.id, check.title)).collect();
+    rules.extend(objects::ALL.iter().map(|check| rule(check.id, check.title)));
     let customs = accepted.iter().flat_map(|one| &one.checked.customs);
     rules.extend(customs.map(|custom| rule(&custom.check.id, "Custom check of the profile")));
     rules.push(rule(REJECTED, "Rejected by the API server"));

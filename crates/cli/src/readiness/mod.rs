@@ -21,7 +21,7 @@ use std::{
 };
 
 use k8s_openapi::jiff::Timestamp;
-use palisade_api::{Stage, catalogue};
+use palisade_api::Stage;
 
 pub use args::ReportArgs;
 use args::{Format, Output, Sort};
@@ -34,7 +34,7 @@ use data::{
 use crate::{
     cluster::could_not_run,
     dump_files::could_not_write,
-    evaluator::REJECTED,
+    evaluator::{REJECTED, title_of},
     namespaces::Tenant,
     output::{self, could_not_print},
     parallel::{parallel, threads},
@@ -266,8 +266,8 @@ fn checks(judged: &Judged, workloads: &[ViolatingWorkload]) -> Vec<CheckCounts> 
     }
     let customs = judged.accepted.iter().flat_map(|one| &one.checked.customs);
     let customs: BTreeSet<_> = customs.map(|custom| custom.check.id.as_str()).collect();
-    let title = |id: &str| match catalogue::ALL.iter().find(|check| check.id == id) {
-        Some(check) => check.title,
+    let title = |id: &str| match title_of(id) {
+        Some(title) => title,
         None if customs.contains(id) => "Custom check of a profile",
         None if id == REJECTED => "Rejected by the policy as a whole",
         None => "Rule of the generated policy",

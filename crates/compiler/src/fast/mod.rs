@@ -218,7 +218,7 @@ fn every(cases: &Cases<'_>, list: &str, item: &str, test: impl Fn(&Scope) -> Tes
 fn complies(cases: &Cases<'_>, custom: &Custom) -> Option<Test> {
     let root = parse_unexpanded(&custom.check.expression, SYNTAX).ok()?.root;
     let (list, item) = match custom.check.target {
-        CustomTarget::Pod => (None, ""),
+        CustomTarget::Pod | CustomTarget::Object => (None, ""),
         CustomTarget::Containers => (Some("containers"), "container"),
         CustomTarget::Volumes => (Some("volumes"), "volume"),
     };

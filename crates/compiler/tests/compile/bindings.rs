@@ -135,6 +135,7 @@ fn each_request_matches_one_binding_of_the_stage_of_its_namespace() {
                 let of_shape = match shape {
                     Shape::Pods => Some(stages.pods),
                     Shape::Workloads => stages.workloads,
+                    Shape::Objects => stages.objects,
                 };
                 assert_eq!(of_shape, Some(stage), "{label:?}");
             }

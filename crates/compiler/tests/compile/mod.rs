@@ -1,6 +1,7 @@
 //! What profiles compile to, and the messages about those that do not.
 
 mod bindings;
+mod objects;
 mod own_stage;
 
 use palisade_api::{ToolSecurityProfile, names};

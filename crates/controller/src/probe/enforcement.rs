@@ -40,7 +40,7 @@ fn enforced(all: &[ProbedPolicy], checks: &str) -> String {
         let shapes = all.iter().filter(|one| one.action == action).filter_map(|one| match one.part {
             Part::Judge(Shape::Pods) => Some("pods"),
             Part::Judge(Shape::Workloads) => Some("workloads"),
-            Part::Checks(_) | Part::Guard => None,
+            Part::Judge(Shape::Objects) | Part::Checks(_) | Part::Guard => None,
         });
         shapes.collect::<Vec<_>>().join(" and ")
     };

@@ -30,7 +30,8 @@ fn reported(observed: &ObservedProfile, type_: ConditionType) -> Option<&str> {
 pub fn accepted(verdict: &Verdict) -> Condition {
     match verdict {
         Ok(accepted) => {
-            let (checks, parameters) = (accepted.compiled.checks.len(), accepted.compiled.parameters.len());
+            let checks = accepted.compiled.checks.len() + accepted.compiled.object_checks.len();
+            let parameters = accepted.compiled.parameters.len();
             let mut message = format!("{} and {}", counted(checks, "check"), counted(parameters, "parameter"));
             let warnings = exempt_tenants(&accepted.profile.spec.exemptions);
             if !warnings.is_empty() {

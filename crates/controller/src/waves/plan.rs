@@ -171,7 +171,7 @@ mod tests {
     }
 
     fn members(namespaces: &[Namespace], stage: Stage) -> Vec<Member<'_>> {
-        let stages = Stages { pods: stage, workloads: None };
+        let stages = Stages { pods: stage, workloads: None, objects: None };
         namespaces.iter().map(|namespace| Member { namespace, stages }).collect()
     }
 

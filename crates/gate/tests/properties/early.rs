@@ -32,7 +32,8 @@ fn fast_path_never_admits_violation() {
         let level = if restricted { Level::Restricted } else { Level::Privileged };
         let compiled = compile(&settings, level);
         let params = compiled.probes.params.as_ref().map(|params| json!({"spec": params}));
-        let policies = Shape::ALL.map(|shape| Validator::new(&compiled.bundle.pair(shape).unwrap().policy).unwrap());
+        let policies =
+            Shape::OF_PODS.map(|shape| Validator::new(&compiled.bundle.pair(shape).unwrap().policy).unwrap());
         let mut before: Option<Json> = None;
         for (shape, complying, changes, unusual, workload) in pods {
             let mut pod = if complying { shape.complying(&settings, &values()) } else { shape.bare() };
@@ -42,10 +43,10 @@ fn fast_path_never_admits_violation() {
             if let Some(seed) = unusual {
                 unusual::change(&mut Random::new(seed), &mut pod);
             }
-            for (shape, policy) in Shape::ALL.into_iter().zip(&policies) {
+            for (shape, policy) in Shape::OF_PODS.into_iter().zip(&policies) {
                 let (kind, object) = match shape {
                     Shape::Pods => ("Pod", pod.clone()),
-                    Shape::Workloads => (workload.kind, workload.around("random", &pod)),
+                    Shape::Workloads | Shape::Objects => (workload.kind, workload.around("random", &pod)),
                 };
                 // Another pod, which shares nothing with this one.
                 let older = before.as_ref().map_or_else(pod_of_nothing, Clone::clone);

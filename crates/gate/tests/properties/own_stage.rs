@@ -130,10 +130,10 @@ fn policies_of_a_profile_together_find_what_one_policy_finds() {
                 unusual::change(&mut Random::new(seed), &mut pod);
             }
             let older = before.replace(pod.clone()).unwrap_or_else(|| palisade_kube_json::pod::minimal("older"));
-            for shape in Shape::ALL {
+            for shape in Shape::OF_PODS {
                 let in_shape = |pod: &Json| match shape {
                     Shape::Pods => ("Pod", pod.clone()),
-                    Shape::Workloads => (workload.kind, workload.around("random", pod)),
+                    Shape::Workloads | Shape::Objects => (workload.kind, workload.around("random", pod)),
                 };
                 let ((kind, object), (_, old)) = (in_shape(&pod), in_shape(&older));
                 let create = ValidationRequest::create(kind, &object);

@@ -42,7 +42,7 @@ fn judged(compiled: &Compiled, shape: Shape, params: Option<&Json>, pod: &Json) 
     let policy = Validator::new(policy).unwrap_or_else(|error| panic!("{error:?}"));
     let (kind, object) = match shape {
         Shape::Pods => ("Pod", pod.clone()),
-        Shape::Workloads => (WORKLOADS[0].kind, WORKLOADS[0].around("random", pod)),
+        Shape::Workloads | Shape::Objects => (WORKLOADS[0].kind, WORKLOADS[0].around("random", pod)),
     };
     let mut older = object.clone();
     older["spec"]["older"] = true.into();
@@ -142,7 +142,7 @@ fn readable_policies_judge_random_pods_like_the_lowered_rules() {
             change.apply(&mut pod);
         }
         let (mut said, mut costs) = (Vec::new(), [0, 0]);
-        for shape in Shape::ALL {
+        for shape in Shape::OF_PODS {
             let [(before, cost_before), (after, cost_after)] =
                 compiled.each_ref().map(|one| judged(one, shape, params.as_ref(), &pod));
             prop_assert_eq!(&before, &after, "{}\n{}", pod, yaml(&settings));
@@ -177,7 +177,7 @@ fn readable_policies_judge_fixtures_like_the_lowered_rules() {
                 (!fixture_values.is_empty()).then(|| json!({"spec": ToolSecurityParamsSpec::of(&fixture_values)}));
             let (mut said, mut costs) = (Vec::new(), [0, 0]);
             for (shape, pod) in
-                Shape::ALL.into_iter().flat_map(|shape| [(shape, fixture.pod()), (shape, pod::minimal("a"))])
+                Shape::OF_PODS.into_iter().flat_map(|shape| [(shape, fixture.pod()), (shape, pod::minimal("a"))])
             {
                 if compiled[0].bundle.pair(shape).is_none() {
                     continue;

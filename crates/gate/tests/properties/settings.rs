@@ -4,8 +4,8 @@ use palisade_api::{
     Settings,
     settings::{
         self, AllowedToleration, AppArmor, At, Capabilities, GroupRule, GroupRules, Host, HostPath, Identity, Images,
-        Kind, NodeLabel, Privileges, Range, Scheduling, SeLinux, Seccomp, Setting, SupplementalGroupsPolicy, Sysctls,
-        TaintEffect, TokenRules, TolerationOperator, UserRule, UserRules, Users, Volumes, WindowsRule,
+        Kind, Network, NodeLabel, Privileges, Range, Scheduling, SeLinux, Seccomp, Setting, SupplementalGroupsPolicy,
+        Sysctls, TaintEffect, TokenRules, TolerationOperator, UserRule, UserRules, Users, Volumes, WindowsRule,
         mutation::{AdditionalDefault, Defaults, Mutation},
         redirect::{PathStyle, Redirect, RedirectedHost},
     },
@@ -59,6 +59,7 @@ const POOLS: &[(&str, Pool, usize)] = &[
     ("scheduling.priorityClasses", &["", "batch", "system-node-critical", "$text"], 1),
     ("scheduling.schedulers", &["default-scheduler", "volcano", "$text"], 1),
     ("images.allowedRegistries", REGISTRIES, 1),
+    ("network.allowedHosts", &["a.example.org", "*.example.org", "$text.example.org"], 1),
 ];
 
 /// The elements of a setting that is a list of texts, and how many it has at least.
@@ -291,6 +292,7 @@ prop_compose! {
             identity,
             scheduling,
             images: Images { redirect, ..Images::default() },
+            network: Network::default(),
             mutation,
         }
     }

@@ -101,7 +101,8 @@ fn no_update_brings_in_a_violation() {
         let profile: ToolSecurityProfile = serde_json::from_value(profile).unwrap();
         let compiled = palisade_compiler::compile(&profile).unwrap_or_else(|error| panic!("{error:?}\n{settings:?}"));
         let params = compiled.probes.params.as_ref().map(|params| json!({"spec": params}));
-        let policies = Shape::ALL.map(|shape| Validator::new(&compiled.bundle.pair(shape).unwrap().policy).unwrap());
+        let policies =
+            Shape::OF_PODS.map(|shape| Validator::new(&compiled.bundle.pair(shape).unwrap().policy).unwrap());
         let updates = compiled.bundle.pods.updates.as_ref();
         let with = updates.is_none_or(|updates| updates.spec.param_ref.is_some());
         for (shape, before, (of_spec, of_metadata), workload) in pairs {

@@ -37,7 +37,8 @@ pub(crate) struct BoundPolicies {
 
 impl BoundPolicies {
     pub(crate) fn new(compiled: &Compiled, requests: &[Request]) -> Self {
-        let policies = Shape::ALL.map(|shape| Validator::new(&compiled.bundle.pair(shape).unwrap().policy).unwrap());
+        let policies =
+            Shape::OF_PODS.map(|shape| Validator::new(&compiled.bundle.pair(shape).unwrap().policy).unwrap());
         let params = compiled.probes.params.as_ref().map(|spec| json!({"spec": spec}));
         let namespace = Namespace { name: TENANT.to_owned(), ..Namespace::default() };
         let asked = (!requests.is_empty()).then(|| {

@@ -113,7 +113,7 @@ impl<'a> Cases<'a> {
     /// fields of the pod's spec are not looked at; the longest list that is looped over within another loop.
     pub fn new(definitions: &'a BTreeMap<&'a str, Node>, shape: Shape, ignored: &[&str], within: u64) -> Self {
         let pod = match shape {
-            Shape::Pods => ident("object"),
+            Shape::Pods | Shape::Objects => ident("object"),
             Shape::Workloads => ident(TEMPLATE),
         };
         let spec = select(pod.clone(), "spec");

@@ -126,7 +126,7 @@ impl Counts {
             return Ok(());
         };
         let params = compiled.probes.params.as_ref().map(|params| json!({"metadata": {}, "spec": params}));
-        for shape in Shape::ALL {
+        for shape in Shape::OF_PODS {
             let Some((full, fast)) = policies(&compiled, shape) else {
                 count(&self.rejected);
                 continue;
@@ -145,7 +145,7 @@ impl Counts {
                 let workload = random.one(&[&WORKLOADS[0], &WORKLOADS[random.clone().below(WORKLOADS.len())]]);
                 let (kind, object) = match shape {
                     Shape::Pods => ("Pod", pod),
-                    Shape::Workloads => (workload.kind, workload.around("random", &pod)),
+                    Shape::Workloads | Shape::Objects => (workload.kind, workload.around("random", &pod)),
                 };
                 let create = ValidationRequest { params: params.as_ref(), ..ValidationRequest::create(kind, &object) };
                 let update = ValidationRequest { operation: Operation::Update, old_object: &older, ..create.clone() };

@@ -75,7 +75,7 @@ impl Version {
             match kind.as_str() {
                 "ToolSecurityParams" => drop(new.params.insert(namespace.clone(), object.clone())),
                 "ValidatingAdmissionPolicy" => {
-                    let shape = Shape::ALL.into_iter().find(|&shape| names::policy(profile, shape) == name);
+                    let shape = Shape::OF_PODS.into_iter().find(|&shape| names::policy(profile, shape) == name);
                     let shape = shape.unwrap_or_else(|| panic!("{name} is a policy of {profile}"));
                     let policy: ValidatingAdmissionPolicy = serde_json::from_value(object.clone()).unwrap();
                     new.conditional += u64::from(object["spec"].get("matchConditions").is_some());
@@ -112,6 +112,7 @@ impl Version {
             namespace,
             operation: ask.operation,
             kind: ask.kind,
+            resource: None,
             subresource: ask.subresource,
             user: ask.user,
             groups: if ask.user == "member" { &["system:authenticated", "exempts"] } else { &["system:authenticated"] },

@@ -1,0 +1,114 @@
+//! The definition of a check of objects other than pods and workloads.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::{Value as Json, json};
+
+use crate::{Level, Lowering, ParameterName, ParameterType, Resolved, Settings, Values, fixture::resolved, pod::merge};
+
+/// A check of objects other than pods and workloads: data and a function, all in one file of [`crate::objects`].
+pub struct ObjectCheck {
+    /// The id that messages, exceptions and documentation use.
+    pub id: &'static str,
+    /// The title, one line.
+    pub title: &'static str,
+    /// The settings in a profile that it reads, below `spec`; first the one that turns it on.
+    pub settings: &'static [&'static str],
+    /// The kinds that it evaluates.
+    pub kinds: &'static [ObjectResource],
+    /// The fields that it restricts, for documentation: `spec.rules[*].host`.
+    pub fields: &'static [&'static str],
+    /// Its fixtures, as YAML (see [`ObjectFixture`]).
+    pub fixtures: &'static str,
+    /// The rule for the settings; `None` if they allow everything.
+    pub compile: fn(&Settings, &mut Lowering<'_>) -> Option<ObjectRule>,
+}
+
+/// A kind of Kubernetes or of an extension, and the version in which a check reads its objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ObjectResource {
+    /// The API group; empty for the core group.
+    pub group: &'static str,
+    /// The version.
+    pub version: &'static str,
+    /// The kind.
+    pub kind: &'static str,
+    /// Its plural name.
+    pub resource: &'static str,
+}
+
+/// The CEL that finds violations of a check in an object.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ObjectRule {
+    /// Lists that are longer than any real object has. If there are some, the others are not evaluated: a loop over such
+    /// a list could exceed the budget of the API server (ADR 23).
+    pub limits: Vec<ObjectFinding>,
+    /// The ways to violate it, in the order in which violations are reported.
+    pub findings: Vec<ObjectFinding>,
+}
+
+/// One way to violate a check. Its expressions read `variables.object`, the object without a static type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ObjectFinding {
+    /// The kind of the objects that it evaluates.
+    pub of: ObjectResource,
+    /// CEL of type bool: true if it is violated.
+    pub violated: String,
+    /// CEL of type string: the field, its value, and the allowed values. May use what `violated` uses.
+    pub says: String,
+}
+
+/// An object with the verdict that a check must give on it. A check has a list of them as YAML.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ObjectFixture {
+    /// A description of the fixture.
+    pub name: String,
+    /// The settings under test.
+    pub settings: Settings,
+    /// The values of parameters that the settings refer to.
+    #[serde(default)]
+    pub parameters: BTreeMap<ParameterName, Json>,
+    /// The object, without its name.
+    object: Json,
+    /// Texts that the violations must contain, in order; none for an object that passes.
+    #[serde(default)]
+    pub violations: Vec<String>,
+    /// Whether the documentation shows it.
+    #[serde(default)]
+    pub example: bool,
+}
+
+impl ObjectFixture {
+    /// The object, in the namespace of a tenant.
+    pub fn object(&self, namespace: &str) -> Json {
+        let mut object = json!({"metadata": {"name": "fixture", "namespace": namespace}});
+        merge(&mut object, &self.object);
+        object
+    }
+
+    /// The values of the parameters.
+    pub fn values(&self) -> Values {
+        self.parameters.iter().map(|(name, value)| (name.clone(), resolved(value))).collect()
+    }
+
+    /// The types of the parameters.
+    pub fn types(&self) -> BTreeMap<ParameterName, ParameterType> {
+        self.values().into_iter().map(|(name, value): (_, Resolved)| (name, value.kind())).collect()
+    }
+
+    /// The spec of a profile with these settings that allows everything else.
+    pub fn spec(&self, labels: &Json) -> Json {
+        let parameters: Vec<_> = self
+            .types()
+            .into_iter()
+            .map(|(name, kind)| json!({"name": name, "type": kind, "sources": [{"namespaceLabel": name}]}))
+            .collect();
+        let mut spec = json!({
+            "namespaceSelector": {"matchLabels": labels}, "parameters": parameters, "baseline": Level::Privileged,
+        });
+        merge(&mut spec, &json!(self.settings));
+        spec
+    }
+}

@@ -1,0 +1,197 @@
+//! The variables of a policy for objects other than pods and workloads.
+//!
+//! One policy evaluates the objects of all kinds that the checks of a profile name. Each check has a variable that holds
+//! for the requests that it evaluates: those for its kinds, except updates that change neither the spec nor another
+//! field that the check reads (ADR 48). Deletion is never matched.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::admissionregistration::v1::Variable;
+use palisade_api::{ObjectKind, ObjectOperation, ToolSecurityProfile, names, names::Shape};
+use palisade_checks::{ObjectFinding, ObjectResource, ObjectRule, cel};
+
+use crate::{
+    Custom, ExpressionStyle, LoweredObject,
+    custom::applies,
+    exceptions::excepted_checks,
+    expressions::{EXCEPTED, VIOLATIONS, Variables, exempt_users, messages},
+    reads::Reads,
+};
+
+/// A check in a policy for objects.
+pub(crate) struct ObjectCheck<'a> {
+    pub id: &'a str,
+    /// The kinds that it evaluates.
+    pub kinds: Vec<ObjectKind>,
+    /// Whether its result depends on the parameters of the namespace.
+    pub reads_parameters: bool,
+    /// Terms of CEL that all hold for an update that the check does not evaluate.
+    unchanged: Vec<String>,
+    /// The variable with its violations, and CEL of type list(string).
+    violations: (String, String),
+}
+
+impl<'a> ObjectCheck<'a> {
+    /// A check of the catalogue.
+    pub fn of_catalogue(lowered: &LoweredObject, profile: &ToolSecurityProfile, style: ExpressionStyle) -> Self {
+        let LoweredObject { check, rule, reads_parameters } = lowered;
+        let id = check.id;
+        let is_excepted = excepted_checks(&profile.spec).contains(id);
+        let texts = rule.limits.iter().chain(&rule.findings).flat_map(|one| [&one.violated, &one.says]);
+        let mut violations = rule_violations(id, rule);
+        if is_excepted {
+            violations = format!("'{id}' in variables.excepted ? [] : ({violations})");
+        }
+        let lowered = format!("!variables.{} ? [] : ({violations})", applies(id));
+        Self {
+            id,
+            kinds: check.kinds.iter().map(kind).collect(),
+            reads_parameters: *reads_parameters || is_excepted,
+            unchanged: Reads::of(texts.map(String::as_str), Shape::Objects).unchanged(),
+            violations: (id.to_owned(), style.expression(&format!("check {id}: docs/objects.md"), lowered)),
+        }
+    }
+
+    /// A custom check.
+    pub fn custom(custom: &'a Custom, profile: &ToolSecurityProfile) -> Self {
+        let id = custom.check.id.as_str();
+        Self {
+            id,
+            kinds: custom.check.kinds.clone(),
+            reads_parameters: custom.mentions_params() || excepted_checks(&profile.spec).contains(id),
+            unchanged: Reads::of(custom.expressions(), Shape::Objects).unchanged(),
+            violations: (custom.variable(), custom.violations().to_owned()),
+        }
+    }
+
+    /// CEL of type bool: whether it evaluates a request.
+    fn applies(&self) -> String {
+        let mut resources = BTreeMap::<_, Vec<String>>::new();
+        for kind in &self.kinds {
+            let named = kind.resources().into_iter().map(|resource| named(&kind.group, &resource));
+            resources.entry(kind.operations().collect::<Vec<_>>()).or_default().extend(named);
+        }
+        let is_updated = resources.keys().flatten().any(|operation| *operation == ObjectOperation::Update);
+        let terms: Vec<_> = resources
+            .into_iter()
+            .map(|(operations, mut named)| {
+                named.sort();
+                named.dedup();
+                let of_kinds = match named.as_slice() {
+                    [one] => format!("variables.{RESOURCE} == {}", cel::quote(one)),
+                    all => format!("variables.{RESOURCE} in {}", cel::list(all)),
+                };
+                match operations.as_slice() {
+                    [one] => format!("({of_kinds} && request.operation == '{one}')"),
+                    _ => of_kinds,
+                }
+            })
+            .collect();
+        let of_kinds = cel::any(&terms);
+        if is_updated {
+            format!("{of_kinds} && !(request.operation == 'UPDATE' && {})", self.unchanged.join(" && "))
+        } else {
+            of_kinds
+        }
+    }
+}
+
+fn kind(resource: &ObjectResource) -> ObjectKind {
+    let ObjectResource { group, version, kind: _, resource } = *resource;
+    ObjectKind {
+        group: group.to_owned(),
+        versions: vec![version.to_owned()],
+        resource: resource.to_owned(),
+        subresources: Vec::new(),
+        operations: Vec::new(),
+    }
+}
+
+/// CEL of type list(string): the violations of a rule.
+fn rule_violations(id: &str, rule: &ObjectRule) -> String {
+    let of = |ObjectFinding { of, violated, says }: &ObjectFinding| {
+        let after = match says.strip_prefix('\'') {
+            Some(rest) => format!("'[{id}] {}: {rest}", of.kind),
+            None => format!("'[{id}] {}: ' + {says}", of.kind),
+        };
+        format!(
+            "(variables.{RESOURCE} == {} && ({violated}) ? [{after}] : [])",
+            cel::quote(&named(of.group, of.resource))
+        )
+    };
+    let [limits, findings] =
+        [&rule.limits, &rule.findings].map(|list| list.iter().map(of).collect::<Vec<_>>().join(" + "));
+    if limits.is_empty() {
+        return findings;
+    }
+    // The lists of one element: the limits are few, and each is evaluated once.
+    format!("[{limits}].map(limits, limits.size() > 0 ? limits : {findings})[0]")
+}
+
+/// A resource as kubectl writes it.
+fn named(group: &str, resource: &str) -> String {
+    if group.is_empty() { resource.to_owned() } else { format!("{resource}.{group}") }
+}
+
+/// The variable with the resource of a request, as kubectl writes it: `ingresses.networking.k8s.io`.
+const RESOURCE: &str = "resource";
+
+/// The variables, in the order in which they depend on each other.
+pub(crate) fn variables(
+    profile: &ToolSecurityProfile,
+    checks: Vec<ObjectCheck<'_>>,
+    style: ExpressionStyle,
+) -> Vec<Variable> {
+    let mut all = Variables::new(style);
+    let with_subresources = checks.iter().flat_map(|check| &check.kinds).any(|kind| !kind.subresources.is_empty());
+    let subresource = if with_subresources {
+        "(request.?subResource.orValue('') == '' ? '' : '/' + request.subResource) + "
+    } else {
+        ""
+    };
+    all.push(
+        RESOURCE,
+        "the resource of the request, for example services or ingresses.networking.k8s.io",
+        format!(
+            "request.resource.resource + {subresource}(request.resource.group == '' ? '' : '.' + request.resource.group)"
+        ),
+    );
+    if checks.iter().any(|check| check.violations.1.contains("variables.object")) {
+        // Without a type, or the API server would check its fields against the schemas of all kinds of the policy.
+        all.push("object", "", "dyn(object)".to_owned());
+    }
+    let exempt = format!(
+        "request.namespace == '{}' || {}",
+        names::PROBE_NAMESPACE,
+        cel::any(&exempt_users(&profile.spec.exemptions))
+    );
+    all.push("exempt", "exempt requests: spec.exemptions", exempt);
+    let excepted = excepted_checks(&profile.spec);
+    if checks.iter().any(|check| excepted.contains(check.id)) {
+        let about =
+            "checks that spec.exceptions waives here: docs/adr/0016-compare-exceptions-with-the-creation-time.md";
+        all.push("excepted", about, EXCEPTED.to_owned());
+    }
+    let (mut found, mut reading) = (Vec::new(), Vec::new());
+    for check in checks {
+        let about = format!("check {} evaluates the request: its kinds, except unchanged updates", check.id);
+        all.push(&applies(check.id), &about, check.applies());
+        if check.reads_parameters {
+            reading.push(format!("variables.{}", applies(check.id)));
+        }
+        let (name, expression) = check.violations;
+        found.push(format!("variables.{name}"));
+        all.variables.push(Variable { name, expression });
+    }
+    let mut judged = found.join(" + ");
+    if !reading.is_empty() {
+        judged = format!(
+            "{} && params.spec.problem != '' ? ['[parameters] namespace: ' + params.spec.problem] : {judged}",
+            cel::any(&reading)
+        );
+    }
+    let about = "violations of all checks; exempt requests are not evaluated";
+    all.push(VIOLATIONS, about, format!("variables.exempt ? [] : {judged}"));
+    messages(&mut all, profile, "");
+    all.variables
+}

@@ -1,0 +1,147 @@
+//! Checks of objects other than pods and workloads, on the offline API server of each minor, with all policies and
+//! bindings of the profile.
+
+mod catalogue;
+mod custom;
+mod random;
+mod updates;
+
+use palisade_admission::requests::{Cluster, Operation, Outcome, User};
+use palisade_api::{ToolSecurityProfile, crd, names};
+use palisade_cel::Minor;
+use palisade_compiler::{Compiled, compile};
+use palisade_gate::check;
+use serde_json::{Value as Json, json};
+
+/// A profile that evaluates nothing of pods.
+fn profile(spec: &Json) -> ToolSecurityProfile {
+    let mut all = json!({
+        "apiVersion": names::API_VERSION, "kind": "ToolSecurityProfile", "metadata": {"name": "test"},
+        "spec": {"namespaceSelector": {"matchLabels": {"tenancy": "tool"}}, "baseline": "Privileged"},
+    });
+    for (key, value) in spec.as_object().unwrap() {
+        all["spec"][key] = value.clone();
+    }
+    serde_json::from_value(all).unwrap()
+}
+
+/// A checked profile.
+fn compiled(spec: &Json) -> Compiled {
+    let compiled = compile(&profile(spec)).unwrap_or_else(|found| panic!("{found:?}"));
+    Compiled::clone(&check(compiled).unwrap_or_else(|rejected| panic!("{rejected}")))
+}
+
+/// The errors in a profile, by the compiler or by the gate.
+fn rejected(spec: &Json) -> String {
+    let found = match compile(&profile(spec)) {
+        Err(found) => found,
+        Ok(compiled) => check(compiled).map(|_| ()).unwrap_err().diagnostics,
+    };
+    found.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}
+
+/// An API server that enforces a profile.
+struct Enforced(Cluster);
+
+impl Enforced {
+    /// With a namespace `tool-weather` that the profile selects, and one that it does not. `params` are the parameters
+    /// in the former; none if they are not written yet.
+    fn new(minor: Minor, compiled: &Compiled, params: Option<&Json>) -> Self {
+        let mut cluster = Cluster::new(minor).without_service_accounts();
+        let namespace = |name: &str, labels: Json| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}});
+        let mut objects = vec![namespace("tool-weather", json!({"tenancy": "tool"})), namespace("other", json!({}))];
+        objects.extend(crd::all().into_iter().map(|crd| json!(crd)));
+        objects.push(widgets());
+        objects.extend(params.map(|spec| {
+            json!({
+                "apiVersion": names::API_VERSION, "kind": "ToolSecurityParams",
+                "metadata": {"name": names::params(&compiled.profile), "namespace": "tool-weather"}, "spec": spec,
+            })
+        }));
+        for (_, pair) in compiled.bundle.pairs() {
+            objects.push(json!(pair.policy));
+            objects.extend(pair.bindings().map(|binding| json!(binding)));
+        }
+        for object in objects {
+            cluster.apply(object.clone()).unwrap_or_else(|refused| panic!("{refused:?}\n{object}"));
+        }
+        Self(cluster)
+    }
+
+    /// With the parameters of the profile's probes.
+    fn complete(minor: Minor, compiled: &Compiled) -> Self {
+        let params = compiled.probes.params.as_ref().map(|spec| json!(spec));
+        Self::new(minor, compiled, params.as_ref())
+    }
+
+    /// The message of the denial of a request; empty if it is admitted.
+    fn denial(&self, operation: Operation, subresource: &str, object: &Json, old: Option<&Json>) -> String {
+        let mut request = self.0.request(operation, subresource, object, old).unwrap();
+        let groups = vec!["system:authenticated".to_owned()];
+        request.user = User { name: "tenant".to_owned(), groups, ..User::default() };
+        match self.0.review(&request).outcome {
+            Outcome::Allowed => String::new(),
+            Outcome::Denied(denials) => denials[0].said.clone(),
+            Outcome::NoVerdict(why) => panic!("no verdict: {why}\n{object}"),
+        }
+    }
+
+    fn create(&self, object: &Json) -> String {
+        self.denial(Operation::Create, "", object, None)
+    }
+
+    fn update(&self, object: &Json, old: &Json) -> String {
+        self.denial(Operation::Update, "", object, Some(old))
+    }
+}
+
+/// A kind that no minor has, with two versions and a status.
+fn widgets() -> Json {
+    let version = |name: &str, storage: bool| {
+        json!({
+            "name": name, "served": true, "storage": storage, "subresources": {"status": {}},
+            "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+        })
+    };
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "widgets.example.org"},
+        "spec": {
+            "group": "example.org", "scope": "Namespaced",
+            "names": {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"},
+            "versions": [version("v1", true), version("v2", false)],
+        },
+    })
+}
+
+/// An object in the namespace that the profile selects, as it is stored.
+fn object(api_version: &str, kind: &str, content: &Json) -> Json {
+    let mut object = json!({
+        "apiVersion": api_version, "kind": kind,
+        "metadata": {"name": "x", "namespace": "tool-weather", "creationTimestamp": "2026-01-01T00:00:00Z"},
+    });
+    for (key, value) in content.as_object().unwrap() {
+        object[key] = value.clone();
+    }
+    object
+}
+
+/// The same object, changed.
+fn with(object: &Json, pointer: &str, value: Json) -> Json {
+    let mut object = object.clone();
+    let (parent, key) = pointer.rsplit_once('/').unwrap();
+    let mut at = &mut object;
+    for key in parent.split('/').skip(1) {
+        at = &mut at[key];
+    }
+    at[key] = value;
+    object
+}
+
+fn service(kind: &str) -> Json {
+    object(
+        "v1",
+        "Service",
+        &json!({"spec": {"type": kind, "ports": [{"port": 80, "protocol": "TCP", "targetPort": 80}]}}),
+    )
+}
