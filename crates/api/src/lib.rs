@@ -24,7 +24,7 @@ pub use exception::{
     ToolSecurityExceptionStatus,
 };
 pub use palisade_checks::{
-    Diagnostic, Level, ParameterName, ParameterType, Resolved, Settings, Values, catalogue, settings,
+    Diagnostic, Level, Location, Origin, ParameterName, ParameterType, Resolved, Settings, Values, catalogue, settings,
 };
 pub use params::{ContainerException, MAX_CONTAINERS, MAX_WORKLOADS, ToolSecurityParams, ToolSecurityParamsSpec};
 pub use profile::{

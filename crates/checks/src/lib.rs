@@ -38,7 +38,7 @@ pub(crate) use palisade_kube_json::{json, pod};
 
 pub use check::{Check, Field, Finding, FindingScope, Pss, Rule};
 pub use defaults::{Condition, Constant, DefaultValue, FieldDefault, Subject};
-pub use diagnostic::Diagnostic;
+pub use diagnostic::{Diagnostic, Location, Origin};
 pub use lower::{Lowering, Resolve, TextList, Uses};
 pub use meaning::{Author, Meaning, Place, Use};
 pub use reference::{ParameterName, Piece, pieces};
