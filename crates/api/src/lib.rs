@@ -26,7 +26,8 @@ pub use exception::{
     ToolSecurityExceptionStatus,
 };
 pub use palisade_checks::{
-    Diagnostic, Level, ParameterName, ParameterType, Resolved, Settings, Values, catalogue, objects, settings,
+    Diagnostic, Level, Location, Origin, ParameterName, ParameterType, Resolved, Settings, Values, catalogue, objects,
+    settings,
 };
 pub use params::{ContainerException, MAX_CONTAINERS, MAX_WORKLOADS, ToolSecurityParams, ToolSecurityParamsSpec};
 pub use profile::{

@@ -42,7 +42,7 @@ pub(crate) use palisade_kube_json::{json, pod};
 
 pub use check::{Check, Field, Finding, FindingScope, Pss, Rule};
 pub use defaults::{Condition, Constant, DefaultValue, FieldDefault, Subject};
-pub use diagnostic::Diagnostic;
+pub use diagnostic::{Diagnostic, Location, Origin};
 pub use lower::{Lowering, Uses};
 pub use meaning::{Author, Meaning, Place, Use};
 pub use object_check::{ObjectCheck, ObjectFinding, ObjectFixture, ObjectResource, ObjectRule};

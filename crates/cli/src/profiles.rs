@@ -1,10 +1,10 @@
 //! Profiles in files, compiled and checked.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, ops::Range, sync::Arc};
 
 use k8s_openapi::{api::admissionregistration::v1::ValidatingAdmissionPolicy, jiff::Timestamp};
 use palisade_api::{
-    Diagnostic, NamespaceStages, OptionalStage, Stage, ToolSecurityParams, ToolSecurityProfile,
+    Diagnostic, Location, NamespaceStages, OptionalStage, Stage, ToolSecurityParams, ToolSecurityProfile,
     conditions::ExceptionReason, names,
 };
 use palisade_cel::Minor;
@@ -100,7 +100,7 @@ pub fn accept(object: &Object<'_>) -> Result<Accepted, Vec<Problem>> {
         }
     };
     let Some(profile) = profile.filter(|_| problems.is_empty()) else { return Err(problems) };
-    checked(profile, &|diagnostic| problem(diagnostic).at(object.source, object.place(&diagnostic.path)))
+    checked(profile, &|diagnostic| problem(diagnostic).at(object.source, place(object, &diagnostic.location)))
 }
 
 /// Compiles and checks a profile of a cluster.
@@ -160,7 +160,7 @@ fn checked(profile: ToolSecurityProfile, located: &dyn Fn(&Diagnostic) -> Proble
             .diagnostics
             .iter()
             .map(|diagnostic| {
-                let pair = palisade_gate::part_of(&diagnostic.path).and_then(|(part, _)| bundle.part(part));
+                let pair = palisade_gate::part_of(&diagnostic.location).and_then(|part| bundle.part(part));
                 pair.map_or_else(|| located(diagnostic), |pair| in_policy(diagnostic, &pair.policy))
             })
             .collect()),
@@ -175,8 +175,16 @@ pub fn guarded<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, Problem> {
     })
 }
 
+/// The bytes of a location in a profile.
+fn place(object: &Object<'_>, Location { path, position, .. }: &Location) -> Range<usize> {
+    match *position {
+        Some((line, column)) => object.place_in_text(&path.to_string(), line, column),
+        None => object.node.place(&path.to_string()),
+    }
+}
+
 fn problem(diagnostic: &Diagnostic) -> Problem {
-    let problem = Problem::new(format!("{}: {}", diagnostic.path, diagnostic.message));
+    let problem = Problem::new(format!("{}: {}", diagnostic.location, diagnostic.message));
     match &diagnostic.help {
         Some(help) => problem.help(help),
         None => problem,
@@ -185,7 +193,7 @@ fn problem(diagnostic: &Diagnostic) -> Problem {
 
 /// A problem in the generated policy. It has no place in the file, so the message quotes the expression.
 fn in_policy(diagnostic: &Diagnostic, policy: &ValidatingAdmissionPolicy) -> Problem {
-    let quoted = quote(&diagnostic.path, policy).map(|line| format!("the generated expression is: {line}"));
+    let quoted = quote(&diagnostic.location, policy).map(|line| format!("the generated expression is: {line}"));
     let help = diagnostic.help.clone().or(quoted);
     let problem = problem(diagnostic);
     match help {
@@ -195,15 +203,12 @@ fn in_policy(diagnostic: &Diagnostic, policy: &ValidatingAdmissionPolicy) -> Pro
 }
 
 /// The text around `policy.spec.variables[3].expression:1:7`.
-fn quote(path: &str, policy: &ValidatingAdmissionPolicy) -> Option<String> {
+fn quote(location: &Location, policy: &ValidatingAdmissionPolicy) -> Option<String> {
     const AROUND: usize = 80;
-    let (_, path) = palisade_gate::part_of(path)?;
-    let mut parts = path.strip_prefix("policy.")?.split(':');
-    let pointer = format!("/{}", parts.next()?).replace(['.', '['], "/").replace(']', "");
-    let mut number = || parts.next().and_then(|part| part.parse::<usize>().ok()).unwrap_or(1).saturating_sub(1);
-    let (line, column) = (number(), number());
+    let (line, column) = location.position.unwrap_or((1, 1));
+    let (line, column) = (line.saturating_sub(1), column.saturating_sub(1));
     let policy = serde_json::to_value(policy).ok()?;
-    let text: Vec<_> = policy.pointer(&pointer)?.as_str()?.lines().nth(line)?.chars().collect();
+    let text: Vec<_> = location.path.value(&policy)?.as_str()?.lines().nth(line)?.chars().collect();
     let (from, to) = (column.saturating_sub(AROUND).min(text.len()), (column + AROUND).min(text.len()));
     let dots = |cut: bool| if cut { "..." } else { "" };
     Some(format!("{}{}{}", dots(from > 0), text[from..to].iter().collect::<String>(), dots(to < text.len())))

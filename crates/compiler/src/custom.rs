@@ -3,13 +3,12 @@
 //! Each is one variable, like a check of the catalogue. An expression has separate lines, so that a position in the
 //! policy can be translated to its position in the profile, and so that a comment at its end ends with it.
 
-use std::{fmt::Write as _, ops::Range};
-
 use palisade_api::{
-    CustomCheck, CustomDefault, CustomTarget, Diagnostic, ToolSecurityProfileSpec, catalogue, names, objects,
+    CustomCheck, CustomDefault, CustomTarget, Diagnostic, Location, ToolSecurityProfileSpec, catalogue, names, objects,
 };
 use palisade_cel::format::Verbatim;
 use palisade_checks::{DefaultValue, FieldDefault, Subject, cel};
+use palisade_kube_json::field_path::FieldPath;
 
 use crate::{
     ExpressionStyle,
@@ -23,7 +22,7 @@ pub struct Custom {
     /// The check.
     pub check: CustomCheck,
     /// Its place in the profile: `spec.customChecks[2]`.
-    pub path: String,
+    pub path: FieldPath,
     lift: ExemptionScope,
     /// CEL of type list(string): the violations.
     violations: String,
@@ -75,7 +74,7 @@ impl Custom {
     }
 
     /// `lift` says whether exceptions lift the check in some namespace.
-    fn new(check: &CustomCheck, path: String, lift: ExemptionScope, style: ExpressionStyle) -> Self {
+    fn new(check: &CustomCheck, path: FieldPath, lift: ExemptionScope, style: ExpressionStyle) -> Self {
         let CustomCheck { id, target, expression, message, message_expression, .. } = check;
         let [complies, says] = NAMES;
         let of_object = *target == CustomTarget::Object;
@@ -143,24 +142,15 @@ impl Custom {
         &self.violations
     }
 
-    /// Translates a place in the variable's expression to its place in the profile.
-    ///
-    /// `place` is what follows the path of the variable's expression: nothing, or `:line:column`.
-    pub fn relocate(&self, place: &str) -> String {
-        let lines = |first: usize, text: &str| first..first + text.trim_end().matches('\n').count() + 1;
-        let expression = lines(self.lines[0], &self.check.expression);
-        let message = self.check.message_expression.as_ref().map_or(0..0, |message| lines(self.lines[1], message));
-        let mut numbers = place.trim_start_matches(':').splitn(2, ':');
-        let line: usize = numbers.next().and_then(|line| line.parse().ok()).unwrap_or_default();
-        let column = numbers.next();
-        let within = |field: &str, lines: Range<usize>| {
-            let mut at = format!("{}.{field}:{}", self.path, lines.clone().position(|one| one == line)? + 1);
-            let _ = column.map(|column| write!(at, ":{column}"));
-            Some(at)
+    /// Translates a position in the variable's expression to its location in the profile.
+    pub fn relocate(&self, position: Option<(usize, usize)>) -> Location {
+        let fields = ["expression", "messageExpression"].into_iter().zip(self.expressions()).zip(self.lines);
+        let within = |((field, text), first): ((&str, &str), usize)| {
+            let (line, column) = position?;
+            let line = line.checked_sub(first).filter(|line| *line <= text.trim_end().matches('\n').count())?;
+            Some(Location { position: Some((line + 1, column)), ..self.path.child(field).into() })
         };
-        within("expression", expression)
-            .or_else(|| within("messageExpression", message))
-            .unwrap_or_else(|| format!("{}.expression", self.path))
+        fields.into_iter().find_map(within).unwrap_or_else(|| self.path.child("expression").into())
     }
 }
 
@@ -169,16 +159,16 @@ pub(crate) fn customs(spec: &ToolSecurityProfileSpec, style: ExpressionStyle) ->
     let mut diagnostics = Vec::new();
     let mut customs: Vec<Custom> = Vec::new();
     for (index, check) in spec.custom_checks.iter().enumerate() {
-        let path = format!("spec.customChecks[{index}]");
-        let mut say = |field: &str, message: String, help: &str| {
-            diagnostics.push(Diagnostic::new(format!("{path}{field}"), message).help(help));
+        let path = FieldPath::from("spec.customChecks").index(index);
+        let mut say = |path: FieldPath, message: String, help: &str| {
+            diagnostics.push(Diagnostic::new(path, message).help(help));
         };
         let well_formed = check.id.len() <= 63
             && check.id.starts_with(|first: char| first.is_ascii_lowercase())
             && check.id.chars().all(|c| c.is_ascii_alphanumeric());
         if !well_formed {
             say(
-                ".id",
+                path.child("id"),
                 format!("{:?} is not a valid id", check.id),
                 "an id has at most 63 letters and digits, and begins with a lower-case letter",
             );
@@ -188,23 +178,24 @@ pub(crate) fn customs(spec: &ToolSecurityProfileSpec, style: ExpressionStyle) ->
             .chain(objects::ALL.iter().map(|known| known.id))
             .any(|id| id == check.id)
         {
-            say(".id", format!("{} is the id of a built-in check", check.id), "choose another id");
+            say(path.child("id"), format!("{} is the id of a built-in check", check.id), "choose another id");
         } else if customs.iter().any(|other| other.check.id == check.id) {
-            say(".id", format!("{} is the id of another custom check", check.id), "choose another id");
+            say(path.child("id"), format!("{} is the id of another custom check", check.id), "choose another id");
         }
         if check.message.is_some() == check.message_expression.is_some() {
             let found = if check.message.is_some() { "both are" } else { "neither is" };
             say(
-                "",
+                path.clone(),
                 format!("exactly one of message and messageExpression must be set; {found}"),
                 "describe how to fix the violation",
             );
         }
-        for (field, message, help) in kinds::mistakes(check) {
-            say(&field, message, help);
+        for (path, message, help) in kinds::mistakes(check, &path) {
+            say(path, message, help);
         }
         if let Some((field, message, help)) = check.default.as_ref().and_then(|one| of_default(check.target, one)) {
-            say(&format!(".default{field}"), message, help);
+            let path = path.child("default");
+            say(field.map_or(path.clone(), |field| path.child(field)), message, help);
         }
         customs.push(Custom::new(check, path, ExemptionScope::of(spec, &check.id), style));
     }
@@ -213,7 +204,7 @@ pub(crate) fn customs(spec: &ToolSecurityProfileSpec, style: ExpressionStyle) ->
 }
 
 /// The error in a default, independent of the check: its field, the message, and advice.
-fn of_default(target: CustomTarget, default: &CustomDefault) -> Option<(&'static str, String, &'static str)> {
+fn of_default(target: CustomTarget, default: &CustomDefault) -> Option<(Option<&'static str>, String, &'static str)> {
     let CustomDefault { path, value } = default;
     let first = path.split('.').next().unwrap_or_default();
     let key = |key: &str| {
@@ -221,28 +212,32 @@ fn of_default(target: CustomTarget, default: &CustomDefault) -> Option<(&'static
     };
     let of_list = |list: &[&str]| list.contains(&first);
     if matches!(target, CustomTarget::Volumes | CustomTarget::Object) {
-        return Some(("", "a check of volumes or objects cannot have a default".to_owned(), "remove the default"));
+        return Some((None, "a check of volumes or objects cannot have a default".to_owned(), "remove the default"));
     }
     if path.len() > 256 || !path.split('.').all(key) {
         let help = "write names of fields with dots between them, for example securityContext.procMount; to default an element \
                     of a list or map, set the whole list or map";
-        return Some((".path", format!("{path:?} is not a field"), help));
+        return Some((Some("path"), format!("{path:?} is not a field"), help));
     }
     if target == CustomTarget::Pod && of_list(&EARLY) {
         let help =
             "the API server reads it before pods are mutated; require it in the check, and set it in pod templates";
-        return Some((".path", format!("{first} cannot have a default"), help));
+        return Some((Some("path"), format!("{first} cannot have a default"), help));
     }
     if target == CustomTarget::Containers && of_list(&NOT_OF_ALL) {
         let help = "not all init containers can have it; require it in the check, and set it in pod templates";
-        return Some((".path", format!("{first} cannot have a default"), help));
+        return Some((Some("path"), format!("{first} cannot have a default"), help));
     }
     let empty = value.as_array().is_some_and(Vec::is_empty) || value.as_object().is_some_and(serde_json::Map::is_empty);
     if value.is_null() || empty {
-        return Some((".value", format!("{value} has the same meaning as an unset field"), "write the default value"));
+        return Some((
+            Some("value"),
+            format!("{value} has the same meaning as an unset field"),
+            "write the default value",
+        ));
     }
     (value.to_string().len() > MAX_VALUE)
-        .then(|| (".value", format!("longer than {MAX_VALUE} bytes as JSON"), "make it shorter"))
+        .then(|| (Some("value"), format!("longer than {MAX_VALUE} bytes as JSON"), "make it shorter"))
 }
 
 /// The longest value of a default, in bytes as JSON: it is part of the policy for each kind of container.
@@ -278,7 +273,7 @@ mod tests {
             kinds: Vec::new(),
             default: None,
         };
-        Custom::new(&check, "spec.customChecks[0]".to_owned(), lift, style)
+        Custom::new(&check, "spec.customChecks[0]".into(), lift, style)
     }
 
     #[test]
@@ -303,13 +298,13 @@ mod tests {
                     .find_map(|(line, of)| Some((line + 1, of.find(text)? + 1)))
                     .unwrap_or_default();
                 assert_eq!(
-                    custom.relocate(&format!(":{line}:{column}")),
+                    custom.relocate(Some((line, column))).to_string(),
                     format!("{expected}{column}"),
                     "{violations}"
                 );
             }
-            assert_eq!(custom.relocate(""), "spec.customChecks[0].expression");
-            assert_eq!(custom.relocate(":1:4"), "spec.customChecks[0].expression");
+            assert_eq!(custom.relocate(None).to_string(), "spec.customChecks[0].expression");
+            assert_eq!(custom.relocate(Some((1, 4))).to_string(), "spec.customChecks[0].expression");
             let comment = "// check own: spec.customChecks[0] of the profile; docs/custom-checks.md\n";
             assert_eq!(violations.starts_with(comment), style == ExpressionStyle::Readable, "{violations}");
         }

@@ -86,7 +86,7 @@ mod tests {
     fn found(users: &[&str], groups: &[&str]) -> Vec<String> {
         let texts = |of: &[&str]| of.iter().map(|&text| text.to_owned()).collect();
         let exemptions = Exemptions { users: texts(users), groups: texts(groups), ..Exemptions::default() };
-        exempt_tenants(&exemptions).into_iter().map(|found| found.path).collect()
+        exempt_tenants(&exemptions).into_iter().map(|found| found.location.to_string()).collect()
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! The kinds that custom checks with target Object evaluate: the errors in them.
 
 use palisade_api::{CustomCheck, CustomTarget, Diagnostic, ObjectKind, ToolSecurityProfileSpec};
+use palisade_kube_json::field_path::FieldPath;
 
-/// The errors in the kinds of a check: field, message, and advice.
-pub(crate) fn mistakes(check: &CustomCheck) -> Vec<(String, String, &'static str)> {
+/// The errors in the kinds of a check at this path: field, message, and advice.
+pub(crate) fn mistakes(check: &CustomCheck, path: &FieldPath) -> Vec<(FieldPath, String, &'static str)> {
     let CustomCheck { target, kinds, .. } = check;
     let of_object = *target == CustomTarget::Object;
     if of_object == kinds.is_empty() {
@@ -15,40 +16,48 @@ pub(crate) fn mistakes(check: &CustomCheck) -> Vec<(String, String, &'static str
         } else {
             ("is only allowed with target Object", "remove it, or set target: Object")
         };
-        return vec![(".kinds".to_owned(), message.to_owned(), help)];
+        return vec![(path.child("kinds"), message.to_owned(), help)];
     }
     let mut found = Vec::new();
     for (index, kind) in kinds.iter().enumerate() {
-        let mut say =
-            |field: &str, message: String, help| found.push((format!(".kinds[{index}]{field}"), message, help));
+        let path = path.child("kinds").index(index);
+        let mut say = |path: FieldPath, message: String, help| found.push((path, message, help));
         let ObjectKind { group, versions, resource, subresources, operations: _ } = kind;
         if !group.is_empty() && !group.split('.').all(is_label) {
             say(
-                ".group",
+                path.child("group"),
                 format!("{group:?} is not an API group"),
                 "write a group such as networking.k8s.io, or omit it for the core group",
             );
         }
         if versions.is_empty() {
-            say(".versions", "must have at least one version".to_owned(), "kubectl api-resources lists versions");
+            say(
+                path.child("versions"),
+                "must have at least one version".to_owned(),
+                "kubectl api-resources lists versions",
+            );
         }
         for (position, version) in versions.iter().enumerate().filter(|(_, version)| !is_label(version)) {
             say(
-                &format!(".versions[{position}]"),
+                path.child("versions").index(position),
                 format!("{version:?} is not an API version"),
                 "write a version such as v1",
             );
         }
         if !is_label(resource) {
             let help = "write the plural name in lower case, for example ingresses; list subresources in subresources";
-            say(".resource", format!("{resource:?} is not the plural name of a kind"), help);
+            say(path.child("resource"), format!("{resource:?} is not the plural name of a kind"), help);
         }
         if (group.as_str(), resource.as_str()) == ("", "pods") {
-            say(".resource", "must not be pods".to_owned(), "use target: Pod, which also evaluates pod templates");
+            say(
+                path.child("resource"),
+                "must not be pods".to_owned(),
+                "use target: Pod, which also evaluates pod templates",
+            );
         }
         for (position, name) in subresources.iter().enumerate().filter(|(_, name)| !is_label(name)) {
             say(
-                &format!(".subresources[{position}]"),
+                path.child("subresources").index(position),
                 format!("{name:?} is not a subresource"),
                 "write a name such as status",
             );

@@ -154,7 +154,7 @@ fn overlap(one: &FieldDefault, other: &FieldDefault) -> bool {
 fn taken(custom: &Custom, check: Option<&str>, other: &FieldDefault) -> Diagnostic {
     let by = check.map_or("spec.mutation.additionalDefaults".to_owned(), |check| format!("check {check}"));
     let message = format!("{} is defaulted for {by}", other.path.join("."));
-    Diagnostic::new(format!("{}.default.path", custom.path), message)
+    Diagnostic::new(custom.path.child("default").child("path"), message)
         .help("a field can have only one default: remove this default or the other one")
 }
 

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use palisade_api::{Diagnostic, Enforcement, Stage};
+use palisade_kube_json::field_path::FieldPath;
 
 /// Where a profile has them.
 const PATH: &str = "spec.enforcement.checks";
@@ -43,18 +44,19 @@ impl<'a> OwnStage<'a> {
 /// The errors in `spec.enforcement.checks` of a profile that makes these checks.
 pub(crate) fn mistakes(enforcement: &Enforcement, made: &BTreeSet<&str>) -> Vec<Diagnostic> {
     let Some(own) = OwnStage::of(enforcement) else { return Vec::new() };
+    let at = |id: &str| FieldPath::from(PATH).child(id);
     let unknown = enforcement.checks.keys().filter(|id| !made.contains(id.as_str()));
     let mut found: Vec<_> = unknown
         .map(|id| {
             let made: Vec<_> = made.iter().copied().collect();
-            Diagnostic::new(format!("{PATH}.{id}"), format!("{id:?} is not a check of this profile"))
+            Diagnostic::new(at(id), format!("{id:?} is not a check of this profile"))
                 .help(format!("the checks of the profile are {}", made.join(", ")))
         })
         .collect();
     // The CRD says the same, but a file may never have met an API server.
     if let Some((id, stage)) = enforcement.checks.iter().find(|(_, stage)| **stage != own.stage) {
         found.push(
-            Diagnostic::new(format!("{PATH}.{id}"), format!("has the stage {stage}, but others have {}", own.stage))
+            Diagnostic::new(at(id), format!("has the stage {stage}, but others have {}", own.stage))
                 .help("one policy evaluates all checks with a separate stage; use the same stage for all, or use pods and workloads"),
         );
     }

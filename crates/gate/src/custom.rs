@@ -1,14 +1,14 @@
 //! Custom checks: each is compiled separately first, so that messages name its field in the profile.
 
-use palisade_api::{CustomTarget, Diagnostic, names::Shape};
+use palisade_api::{CustomTarget, Diagnostic, Location, names::Shape};
 use palisade_cel::{
-    Admission, Environment, Minor, Mode, ResultType,
+    Admission, Environment, Issue, Minor, Mode, ResultType,
     eval::{Activation, PER_CALL_LIMIT, Program},
     types::Type,
     value::Value,
 };
 use palisade_compiler::{Compiled, Custom};
-use palisade_kube_json::text::truncated;
+use palisade_kube_json::{field_path::Segment, text::truncated};
 use serde_json::{Value as Json, json};
 
 use crate::{
@@ -101,9 +101,10 @@ impl Scope<'_> {
         };
         let mut diagnostics = Vec::new();
         let mut compile = |field: &str, source: &str, result| {
-            let at = format!("{}.{field}", custom.path);
+            let at = custom.path.child(field);
             let program = environment.compile(source, result);
-            program.map_err(|issues| diagnostics.extend(issues.iter().map(|issue| diagnostic(&at, issue)))).ok()
+            let found = |issue: &Issue| diagnostic(at.clone().into(), issue);
+            program.map_err(|issues| diagnostics.extend(issues.iter().map(found))).ok()
         };
         let complies = compile("expression", &check.expression, ResultType::Bool);
         let message =
@@ -158,28 +159,28 @@ impl Scope<'_> {
             };
             let of_namespace = source.is_some_and(|source| source.contains("namespaceObject"));
             let help = if of_namespace { OPTIONAL_IN_NAMESPACE } else { OPTIONAL };
-            Some(Diagnostic::new(format!("{}.{field}", custom.path), message).help(help))
+            Some(Diagnostic::new(custom.path.child(field), message).help(help))
         })
     }
 }
 
-/// The same diagnostic, with the place in the custom check instead of the place in its variable.
+/// The same diagnostic, with the location in the custom check instead of the location in its variable.
 pub(crate) fn relocate(compiled: &Compiled, diagnostic: &mut Diagnostic) {
-    let Some((part, path)) = part_of(&diagnostic.path) else { return };
-    let Some((index, rest)) = path.strip_prefix("policy.spec.variables[").and_then(|rest| rest.split_once(']')) else {
+    let Location { path, position, .. } = &diagnostic.location;
+    let (Some(part), Some([Segment::Index(index), Segment::Field(field)])) =
+        (part_of(&diagnostic.location), path.after("variables"))
+    else {
         return;
     };
     let spec = compiled.bundle.part(part).and_then(|pair| pair.policy.spec.as_ref());
-    let variable = index
-        .parse::<usize>()
-        .ok()
-        .and_then(|index| spec?.variables.as_ref()?.get(index))
+    let variable = spec
+        .and_then(|spec| spec.variables.as_ref()?.get(*index))
         .and_then(|variable| compiled.customs.iter().find(|custom| custom.variable() == variable.name));
-    if let (Some(custom), Some(place)) = (variable, rest.strip_prefix(".expression")) {
+    if let Some(custom) = variable.filter(|_| field == "expression") {
+        diagnostic.location = custom.relocate(*position);
         if part.shape() == Some(Shape::Workloads) {
             let help = "workloads are also evaluated: variables.spec is the spec of a pod or of a pod template";
             diagnostic.help = Some(help.to_owned());
         }
-        diagnostic.path = custom.relocate(place);
     }
 }

@@ -95,7 +95,7 @@ impl Trial<'_> {
     }
 
     fn say(&self, field: &str, message: String, help: &str) -> Diagnostic {
-        Diagnostic::new(format!("{}.default.{field}", self.custom.path), message).help(help)
+        Diagnostic::new(self.custom.path.child("default").child(field), message).help(help)
     }
 
     /// The smallest pod with a field set.

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, sync::LazyLock};
 
 use palisade_api::{
-    Diagnostic, ToolSecurityParamsSpec, catalogue,
+    Diagnostic, Origin, ToolSecurityParamsSpec, catalogue,
     names::{self, Part, Shape},
 };
 use palisade_checks::fixture::Fixture;
@@ -17,7 +17,9 @@ use serde_json::{Value as Json, json};
 
 use crate::{
     Checked, Decision, Operation, Rejected, ValidationRequest, Validator, custom, defaults, generated, guard, mutating,
-    objects, place::located, types,
+    objects,
+    place::{POLICY, located, part_of},
+    types,
 };
 
 /// The pods of all fixtures of the catalogue, each once: many fixtures share a pod and differ in their parameters.
@@ -42,7 +44,10 @@ const TENANT: &str = "tenant";
 pub fn check(mut compiled: Compiled) -> Result<Checked<Compiled>, Rejected> {
     let mut diagnostics = diagnose(&compiled);
     // The fast path is derived: a mistake in it is none of the profile's, which is enforced without it.
-    if diagnostics.iter().any(|diagnostic| diagnostic.path.contains("policy.spec.matchConditions")) {
+    let in_fast_path = |Diagnostic { location, .. }: &Diagnostic| {
+        part_of(location).is_some() && location.path.after("matchConditions").is_some()
+    };
+    if diagnostics.iter().any(in_fast_path) {
         compiled.bundle.remove_fast_path();
         diagnostics = diagnose(&compiled);
     }
@@ -66,7 +71,8 @@ fn diagnose(compiled: &Compiled) -> Vec<Diagnostic> {
     mistakes.extend(custom::diagnose(compiled, &PODS, typed));
     mistakes.extend(defaults::diagnose(compiled));
     // Mistakes with a place in the profile come first. Those in an admin's expression are reported above already.
-    let (in_profile, generated): (Vec<_>, Vec<_>) = generated::diagnose(compiled).into_iter().partition(is_in_profile);
+    let (in_profile, generated): (Vec<_>, Vec<_>) =
+        generated::diagnose(compiled).into_iter().partition(|diagnostic| diagnostic.location.origin == Origin::Written);
     mistakes.extend(in_profile);
     if !mistakes.is_empty() {
         return mistakes;
@@ -123,10 +129,6 @@ fn first<'a>(
     mistakes: impl Fn(Part, &'a PolicyWithBindings) -> Vec<Diagnostic>,
 ) -> Vec<Diagnostic> {
     pairs.find_map(|(part, pair)| Some(mistakes(part, pair)).filter(|found| !found.is_empty())).unwrap_or_default()
-}
-
-fn is_in_profile(diagnostic: &Diagnostic) -> bool {
-    diagnostic.path.starts_with("spec.") || diagnostic.path == "metadata.name"
 }
 
 fn diagnose_pair(compiled: &Compiled, part: Part, pair: &PolicyWithBindings, subjects: &[Subject]) -> Vec<Diagnostic> {
@@ -258,7 +260,7 @@ impl BoundPolicy<'_> {
                 let by_labels =
                     new != &object && !violations.is_empty() && violations.iter().all(|one| own(&one.check));
                 (!by_labels)
-                    .then(|| Diagnostic::new("policy", format!("an update that only {what} is denied: {message}")))
+                    .then(|| Diagnostic::new(POLICY, format!("an update that only {what} is denied: {message}")))
             }
             Err(diagnostic) => Some(diagnostic),
         })
@@ -279,10 +281,9 @@ impl BoundPolicy<'_> {
         let check = probe.check.unwrap_or_default();
         match self.create_probe(probe) {
             Ok(Decision::Deny { message, .. }) if message.contains(&format!("[{check}]")) => None,
-            Ok(decision) => Some(Diagnostic::new(
-                "policy",
-                format!("a pod that violates {check} is not denied for it: {decision:?}"),
-            )),
+            Ok(decision) => {
+                Some(Diagnostic::new(POLICY, format!("a pod that violates {check} is not denied for it: {decision:?}")))
+            }
             Err(diagnostic) => Some(diagnostic),
         }
     }
@@ -294,7 +295,7 @@ impl BoundPolicy<'_> {
         match judge.create(&pod::minimal("pod")) {
             Ok(Decision::Deny { message, .. }) if message.contains("a problem") => None,
             Ok(decision) => Some(Diagnostic::new(
-                "policy",
+                POLICY,
                 format!("a namespace with a problem in its parameters does not deny pods for it: {decision:?}"),
             )),
             Err(diagnostic) => Some(diagnostic),

@@ -8,13 +8,19 @@ use palisade_admission::{
     create::{self, FieldError, Refused},
     objects::{self, Kinds, RequestContext, Submission},
 };
-use palisade_api::{Diagnostic, Published, crd, names};
+use palisade_api::{
+    Diagnostic, Origin, Published, crd,
+    names::{self, Part},
+};
 use palisade_cel::Minor;
 use palisade_compiler::Compiled;
-use palisade_kube_json::json::set;
+use palisade_kube_json::{
+    field_path::{FieldPath, Segment},
+    json::set,
+};
 use serde_json::{Value as Json, json};
 
-use crate::place::prefix;
+use crate::place::{MUTATING_BINDING, MUTATING_POLICY, PARAMS, WEBHOOK, binding, policy};
 
 /// A namespace like that of any tenant.
 const TENANT: &str = "tenant";
@@ -32,9 +38,6 @@ static KINDS: LazyLock<Vec<Kinds>> = LazyLock::new(|| {
     Minor::ALL.map(with).into()
 });
 
-/// The name of an object in a diagnostic, and the object.
-type Named = (String, Json);
-
 /// The errors for which some API server would reject an object. Each place is reported once, in the words of the oldest
 /// minor that rejects it.
 pub(crate) fn diagnose(compiled: &Compiled) -> Vec<Diagnostic> {
@@ -46,14 +49,14 @@ pub(crate) fn diagnose(compiled: &Compiled) -> Vec<Diagnostic> {
                 create::create(minor, &object, None)
                     .err()
                     .iter()
-                    .flat_map(|refused| said(compiled, minor, &what, refused)),
+                    .flat_map(|refused| said(compiled, minor, what, refused)),
             );
         }
         found.extend(of_waves(compiled, minor));
         let params = params(compiled).and_then(|object| receive(kinds, &object));
-        found.extend(params.iter().flat_map(|refused| said(compiled, minor, "params", refused)));
-        let earlier: BTreeSet<_> = diagnostics.iter().map(|one| one.path.clone()).collect();
-        for diagnostic in found.into_iter().filter(|one| !earlier.contains(&one.path)) {
+        found.extend(params.iter().flat_map(|refused| said(compiled, minor, PARAMS, refused)));
+        let earlier: BTreeSet<_> = diagnostics.iter().map(|one| one.location.clone()).collect();
+        for diagnostic in found.into_iter().filter(|one| !earlier.contains(&one.location)) {
             // Several objects contain the same selector.
             if !diagnostics.contains(&diagnostic) {
                 diagnostics.push(diagnostic);
@@ -65,11 +68,10 @@ pub(crate) fn diagnose(compiled: &Compiled) -> Vec<Diagnostic> {
 
 /// The policies, their bindings and the webhook's registration, as the controller writes them to an API server of a
 /// minor.
-fn policies(compiled: &Compiled, minor: Minor) -> Vec<Named> {
+fn policies(compiled: &Compiled, minor: Minor) -> Vec<(Origin, Json)> {
     let mut all = Vec::new();
     for (part, pair) in compiled.bundle.pairs() {
-        let named = |what: &str| format!("{}{what}", prefix(part));
-        all.extend([(named("policy"), json!(pair.policy)), (named("binding"), json!(pair.binding))]);
+        all.extend([(policy(part), json!(pair.policy)), (binding(part), json!(pair.binding))]);
     }
     let version = match minor {
         _ if minor >= Minor::V1_36 => Some("v1"),
@@ -78,7 +80,7 @@ fn policies(compiled: &Compiled, minor: Minor) -> Vec<Named> {
     };
     if let (Some(pair), Some(version)) = (&compiled.bundle.mutation, version) {
         let [policy, binding] = pair.objects(version);
-        all.extend([("mutation.policy".to_owned(), policy), ("mutation.binding".to_owned(), binding)]);
+        all.extend([(MUTATING_POLICY, policy), (MUTATING_BINDING, binding)]);
     }
     if let Some(mutation) = &compiled.mutation {
         // The profile does not decide what the webhook publishes.
@@ -87,7 +89,7 @@ fn policies(compiled: &Compiled, minor: Minor) -> Vec<Named> {
             "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
             "metadata": {"name": names::WEBHOOK}, "webhooks": [mutation.webhook(&published)],
         });
-        all.push(("mutation.webhook".to_owned(), registration));
+        all.push((WEBHOOK, registration));
     }
     all
 }
@@ -103,8 +105,9 @@ fn of_waves(compiled: &Compiled, minor: Minor) -> Vec<Diagnostic> {
             _ => Vec::new(),
         };
         causes.into_iter().filter_map(move |cause| {
-            let (_, rest) = cause.field.split_once("amespaceSelector.")?;
-            Some(Diagnostic::new(format!("spec.rollout.waves[{index}].selector.{rest}"), cause.body).help(SELECTOR))
+            let field = FieldPath::from(cause.field);
+            let wave = FieldPath::from("spec.rollout.waves").index(*index);
+            Some(Diagnostic::new(wave.child("selector").join(in_selector(&field)?), cause.body).help(SELECTOR))
         })
     });
     mistakes.collect()
@@ -126,7 +129,7 @@ fn receive(kinds: &Kinds, object: &Json) -> Option<Refused> {
     objects::receive(kinds, sent, &RequestContext::default()).err().map(Refused::from)
 }
 
-fn said(compiled: &Compiled, minor: Minor, what: &str, refused: &Refused) -> Vec<Diagnostic> {
+fn said(compiled: &Compiled, minor: Minor, what: Origin, refused: &Refused) -> Vec<Diagnostic> {
     match refused {
         Refused::NoVerdict(why) => {
             vec![Diagnostic::new(what, format!("cannot tell whether Kubernetes {minor} accepts it: {why}"))]
@@ -136,39 +139,46 @@ fn said(compiled: &Compiled, minor: Minor, what: &str, refused: &Refused) -> Vec
         }
         Refused::Status(status) => {
             // Which namespaces are left out, the policy for pods says too, and there each has its place in the profile.
-            let said = |cause: &&FieldError| !what.starts_with("guard") || !cause.field.contains("amespaceSelector.");
+            let of_guard = [policy(Part::Guard), binding(Part::Guard)].contains(&what);
+            let said = |cause: &&FieldError| !of_guard || in_selector(&cause.field.as_str().into()).is_none();
             status.causes.iter().filter(said).map(|cause| of_cause(compiled, minor, what, cause)).collect()
         }
     }
 }
 
+/// The steps of a path below the `namespaceSelector` of a generated object.
+fn in_selector(field: &FieldPath) -> Option<&[Segment]> {
+    field.after("namespaceSelector").filter(|rest| !rest.is_empty())
+}
+
 /// The error in a generated field, at the place in the profile that the field comes from.
-fn of_cause(compiled: &Compiled, minor: Minor, what: &str, cause: &FieldError) -> Diagnostic {
+fn of_cause(compiled: &Compiled, minor: Minor, what: Origin, cause: &FieldError) -> Diagnostic {
     // Each generated object has the profile's name in its own name, and as a label.
     if matches!(cause.field.as_str(), "metadata.name" | "metadata.labels") {
         let help = "use lower-case letters, digits, dashes and dots; begin and end with a letter or digit";
         return Diagnostic::new("metadata.name", cause.body.clone()).help(help);
     }
-    let Some((_, rest)) = cause.field.split_once("amespaceSelector.") else {
-        let message = format!("Kubernetes {minor} rejects it: {}", cause.body);
-        return Diagnostic::new(format!("{what}.{}", cause.field), message);
+    let field = FieldPath::from(cause.field.as_str());
+    let Some(rest) = in_selector(&field) else {
+        return Diagnostic::new(what.at(field), format!("Kubernetes {minor} rejects it: {}", cause.body));
     };
     match excluded(compiled, rest) {
-        Some(index) => Diagnostic::new(format!("spec.excludeNamespaces[{index}]"), cause.body.clone())
+        Some(index) => Diagnostic::new(FieldPath::from("spec.excludeNamespaces").index(index), cause.body.clone())
             .help("write the name of a namespace: up to 63 lower-case letters, digits and dashes"),
-        None => Diagnostic::new(format!("spec.namespaceSelector.{rest}"), cause.body.clone()).help(SELECTOR),
+        None => {
+            Diagnostic::new(FieldPath::from("spec.namespaceSelector").join(rest), cause.body.clone()).help(SELECTOR)
+        }
     }
 }
 
-/// The index of an excluded namespace in the profile, given its place in the generated selector, whose last requirement
-/// lists them.
-fn excluded(compiled: &Compiled, place: &str) -> Option<usize> {
+/// The index of an excluded namespace in the profile, given its place in the generated selector
+/// (`matchExpressions[2].values[0]`), whose last requirement lists them.
+fn excluded(compiled: &Compiled, place: &[Segment]) -> Option<usize> {
     let spec = compiled.bundle.pods.policy.spec.as_ref()?;
     let selector = spec.match_constraints.as_ref()?.namespace_selector.as_ref()?;
     let expressions = selector.match_expressions.as_deref()?;
-    let (index, rest) = place.strip_prefix("matchExpressions[")?.split_once(']')?;
-    let last = expressions.last().filter(|_| index.parse() == Ok(expressions.len() - 1))?;
-    let value: usize = rest.strip_prefix(".values[")?.split(']').next()?.parse().ok()?;
-    let name = last.values.as_ref()?.get(value)?;
+    let [_, Segment::Index(index), Segment::Field(field), Segment::Index(value), ..] = place else { return None };
+    let last = expressions.last().filter(|_| *index == expressions.len() - 1 && field == "values")?;
+    let name = last.values.as_ref()?.get(*value)?;
     compiled.excluded.iter().position(|excluded| excluded == name)
 }

@@ -5,7 +5,11 @@ use palisade_compiler::{Compiled, PolicyWithBindings};
 use palisade_kube_json::json::set;
 use serde_json::{Value as Json, json};
 
-use crate::{Decision, Operation, ValidationRequest, Validator, place::located, types, validator};
+use crate::{
+    Decision, Operation, ValidationRequest, Validator,
+    place::{POLICY, located},
+    types, validator,
+};
 
 /// The label that no profile reads.
 const UNREAD: &str = "palisade.example.org/unread";
@@ -44,10 +48,9 @@ fn mistakes(pair: &PolicyWithBindings) -> Vec<Diagnostic> {
             let request = ValidationRequest { operation, old_object, ..ValidationRequest::create("Namespace", object) };
             match policy.evaluate(&request) {
                 Ok(Decision::Admit) => None,
-                Ok(Decision::Deny { message, .. }) => Some(Diagnostic::new(
-                    "policy",
-                    format!("{what} that the profile does not read is denied: {message}"),
-                )),
+                Ok(Decision::Deny { message, .. }) => {
+                    Some(Diagnostic::new(POLICY, format!("{what} that the profile does not read is denied: {message}")))
+                }
                 Err(diagnostic) => Some(diagnostic),
             }
         })

@@ -17,7 +17,7 @@ use palisade_compiler::{Compiled, Custom, MutatingPair, Mutation};
 use palisade_kube_json::{json::Change as _, pod, text::truncated};
 use serde_json::{Value as Json, json};
 
-use crate::{Decision, custom::MAX_SPEC, register};
+use crate::{Decision, custom::MAX_SPEC, place::MUTATING_POLICY, register};
 
 /// The version in which the pair is tried, and the oldest minor that serves it. Older versions have all fields that it
 /// uses.
@@ -60,7 +60,7 @@ fn blame(
         cluster(compiled, None, &without).is_ok_and(|cluster| fails(&cluster, pod, &judge).is_none())
     });
     if let Some(custom) = guilty {
-        found.path = format!("{}.default", custom.path);
+        found.location = custom.path.child("default").into();
     }
     found
 }
@@ -77,7 +77,7 @@ fn unsatisfied(
     let violation = violations.into_iter().find(|violation| violation.check == custom.check.id)?.message;
     let message = format!("the check denies a pod that has only its default: {violation}");
     let help = "a default must satisfy its check; move the other requirements to a separate check with another id";
-    Some(Diagnostic::new(format!("{}.default", custom.path), message).help(help))
+    Some(Diagnostic::new(custom.path.child("default"), message).help(help))
 }
 
 /// A cluster in which the policy, or otherwise the webhook, is active everywhere, and any error in it denies.
@@ -177,5 +177,5 @@ fn text(refused: &Refused) -> String {
 }
 
 fn diagnostic(message: String) -> Diagnostic {
-    Diagnostic::new("mutation.policy", message)
+    Diagnostic::new(MUTATING_POLICY, message)
 }

@@ -6,11 +6,12 @@ use palisade_api::{CustomTarget, Diagnostic, ObjectKind, ToolSecurityParamsSpec,
 use palisade_cel::schema::Kind;
 use palisade_checks::ObjectFixture;
 use palisade_compiler::{Compiled, Custom, PolicyWithBindings};
-use palisade_kube_json::json::Change as _;
+use palisade_kube_json::{field_path::FieldPath, json::Change as _};
 use serde_json::{Value as Json, json};
 
 use crate::{
     Decision, Operation, ValidationRequest, Validator,
+    place::POLICY,
     types::{BUILTIN, checking, kinds_of},
     validator::diagnostic,
 };
@@ -22,23 +23,23 @@ const GROUPS: [&str; 5] = ["", "apps", "autoscaling", "batch", "policy"];
 pub(crate) fn unknown_kinds(compiled: &Compiled) -> Vec<Diagnostic> {
     let kinds = compiled.customs.iter().flat_map(|custom| {
         let kinds = custom.check.kinds.iter().enumerate();
-        kinds.map(move |(index, kind)| (format!("{}.kinds[{index}]", custom.path), kind))
+        kinds.map(move |(index, kind)| (custom.path.child("kinds").index(index).child("resource"), kind))
     });
-    kinds.filter_map(|(path, kind)| unknown(&path, kind)).collect()
+    kinds.filter_map(|(path, kind)| unknown(path, kind)).collect()
 }
 
-fn unknown(path: &str, kind: &ObjectKind) -> Option<Diagnostic> {
+fn unknown(path: FieldPath, kind: &ObjectKind) -> Option<Diagnostic> {
     let ObjectKind { group, resource, .. } = kind;
     let mut served = BUILTIN.iter().flat_map(|kinds| kinds.resources()).filter(|one| one.group == *group);
     let is_builtin = GROUPS.contains(&group.as_str()) || served.clone().next().is_some();
     let name = if group.is_empty() { resource.clone() } else { format!("{resource}.{group}") };
     match served.find(|one| one.plural == *resource) {
         Some(one) if !one.namespaced => Some(
-            Diagnostic::new(format!("{path}.resource"), format!("{name} are not namespaced"))
+            Diagnostic::new(path, format!("{name} are not namespaced"))
                 .help("a profile evaluates only objects in the namespaces that it selects"),
         ),
         None if is_builtin => Some(
-            Diagnostic::new(format!("{path}.resource"), format!("Kubernetes has no resource {name}"))
+            Diagnostic::new(path, format!("Kubernetes has no resource {name}"))
                 .help("write group and plural name as kubectl api-resources prints them"),
         ),
         _ => None,
@@ -63,7 +64,7 @@ pub(crate) fn type_errors(compiled: &Compiled, custom: &Custom) -> Vec<Diagnosti
     for (field, text) in [("expression", check.expression.as_str())].into_iter().chain(message) {
         for (kind, issues) in types.issues(text) {
             for issue in issues {
-                let mut one = diagnostic(&format!("{}.{field}", custom.path), &issue);
+                let mut one = diagnostic(custom.path.child(field), &issue);
                 one.message = format!("{} ({kind})", one.message);
                 found.push(one);
             }
@@ -129,7 +130,7 @@ fn releases(policy: &Validator, params: Option<&Json>, [group, version, resource
     match policy.evaluate(&request) {
         Ok(Decision::Admit) => None,
         Ok(Decision::Deny { message, .. }) => Some(Diagnostic::new(
-            "policy",
+            POLICY,
             format!("an update of {resource} that only removes a finalizer is denied: {message}"),
         )),
         Err(diagnostic) => Some(diagnostic),
@@ -161,7 +162,7 @@ fn without_values(compiled: &Compiled, pair: &PolicyWithBindings, policy: &Valid
         match policy.evaluate(&request) {
             Ok(Decision::Deny { message, .. }) if message.contains("a problem") => None,
             Ok(decision) => Some(Diagnostic::new(
-                "policy",
+                POLICY,
                 format!("a namespace with a problem in its parameters does not deny {resource} for it: {decision:?}"),
             )),
             Err(diagnostic) => Some(diagnostic),

@@ -5,13 +5,13 @@ use std::{collections::BTreeSet, sync::LazyLock};
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use palisade_admission::objects::Kinds;
-use palisade_api::{Diagnostic, crd};
+use palisade_api::{Diagnostic, Location, crd};
 use palisade_cel::{
     Minor,
     schema::{Kind, Rule, Schemas, TypeCheck, kinds_to_check},
 };
 
-use crate::validator::diagnostic;
+use crate::{place::in_spec, validator::diagnostic};
 
 /// The schema of parameters, and those of the built-in kinds of the oldest supported minor: later ones only add fields.
 static SCHEMAS: LazyLock<Schemas> = LazyLock::new(|| {
@@ -41,15 +41,14 @@ pub(crate) fn mistakes(policy: &ValidatingAdmissionPolicy) -> Vec<Diagnostic> {
         .and_then(|kind| Kind::parse(&format!("{}/{}", kind.api_version.as_deref()?, kind.kind.as_deref()?)));
     let variables: Vec<_> =
         spec.variables.iter().flatten().map(|one| (one.name.clone(), one.expression.clone())).collect();
-    let mut expressions: Vec<(String, &str)> = Vec::new();
+    let mut expressions: Vec<(Location, &str)> = Vec::new();
     for (index, (_, expression)) in variables.iter().enumerate() {
-        expressions.push((format!("policy.spec.variables[{index}].expression"), expression));
+        expressions.push((in_spec(&format!("variables[{index}].expression")), expression));
     }
     for (index, validation) in spec.validations.iter().flatten().enumerate() {
-        let at = format!("policy.spec.validations[{index}]");
-        expressions.push((format!("{at}.expression"), &validation.expression));
-        expressions
-            .extend(validation.message_expression.iter().map(|one| (format!("{at}.messageExpression"), one.as_str())));
+        let at = |field: &str| in_spec(&format!("validations[{index}].{field}"));
+        expressions.push((at("expression"), &validation.expression));
+        expressions.extend(validation.message_expression.iter().map(|one| (at("messageExpression"), one.as_str())));
     }
     let check = checking(&kinds, params.as_ref(), &variables);
     let mut found = BTreeSet::new();
@@ -57,7 +56,7 @@ pub(crate) fn mistakes(policy: &ValidatingAdmissionPolicy) -> Vec<Diagnostic> {
     for (at, expression) in &expressions {
         for (kind, issues) in check.issues(expression) {
             for issue in issues.iter().filter(|issue| found.insert((at.clone(), issue.message.clone()))) {
-                let mut diagnostic = diagnostic(at, issue);
+                let mut diagnostic = diagnostic(at.clone(), issue);
                 diagnostic.message = format!("{} ({kind})", diagnostic.message);
                 diagnostics.push(diagnostic);
             }
@@ -102,7 +101,7 @@ mod tests {
         assert_eq!(mistakes(&policy("params.spec.integers['uid'] + 1")), []);
         let found = mistakes(&policy("object.spec.hostNetwork"));
         assert_eq!(found.len(), 1, "{found:?}");
-        assert!(found[0].path.ends_with("variables[0].expression:1:12"), "{}", found[0]);
+        assert!(found[0].location.to_string().ends_with("variables[0].expression:1:12"), "{}", found[0]);
         assert!(found[0].message.ends_with("undefined field 'hostNetwork' (apps/v1, Kind=Deployment)"), "{}", found[0]);
         let found = mistakes(&policy("params.spec.integer['uid']"));
         assert_eq!(found.len(), 1, "{found:?}");

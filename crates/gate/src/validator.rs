@@ -9,11 +9,13 @@ use palisade_admission::requests::{
     self, BUDGET, CompiledPolicy, Evaluation, MAX_MESSAGE, Objects, Operation, PolicyEvaluation, ResourceId, User,
     completed_namespace,
 };
-use palisade_api::Diagnostic;
+use palisade_api::{Diagnostic, Location};
 use palisade_cel::{Issue, Minor, Position, schema::Kind, value::Value};
 use palisade_compiler::{VIOLATIONS, violation};
 use palisade_kube_json::{json::Change as _, selector};
 use serde_json::{Value as Json, json};
+
+use crate::place::{POLICY, in_spec};
 
 /// A request for a validating policy to evaluate.
 #[derive(Clone, Debug)]
@@ -189,9 +191,9 @@ impl Validator {
     pub fn new(policy: &ValidatingAdmissionPolicy) -> Result<Self, Vec<Diagnostic>> {
         let selector = selector_of(policy).cloned();
         let compiled = CompiledPolicy::new(policy.clone(), Minor::OLDEST);
-        compiled.map(|policy| Self { policy, selector }).map_err(|issues| {
-            issues.iter().map(|(path, issue)| diagnostic(&format!("policy.spec.{path}"), issue)).collect()
-        })
+        compiled
+            .map(|policy| Self { policy, selector })
+            .map_err(|issues| issues.iter().map(|(path, issue)| diagnostic(in_spec(path), issue)).collect())
     }
 
     /// The policy's verdict on a request.
@@ -217,17 +219,19 @@ impl Validator {
             namespace: request.namespace_object.unwrap_or(&tenant),
         };
         let PolicyEvaluation { matched, denial, evaluations } = self.policy.evaluate(&request.attributes(), objects);
-        let at = "policy.spec.matchConditions";
+        let at = || in_spec("matchConditions");
         if let Some(diagnostic) = evaluations.iter().find_map(mistake) {
             // The API server denies a request on which an expression fails, unless the policy does not match it.
             return Err(match matched {
-                Ok(false) => Diagnostic::new(at, format!("excludes a request on which the policy fails: {diagnostic}")),
+                Ok(false) => {
+                    Diagnostic::new(at(), format!("excludes a request on which the policy fails: {diagnostic}"))
+                }
                 _ => diagnostic,
             });
         }
-        let matched = matched.map_err(|error| Diagnostic::new(at, error))?;
+        let matched = matched.map_err(|error| Diagnostic::new(at(), error))?;
         if let Some((message, _)) = denial.as_ref().filter(|_| !matched) {
-            return Err(Diagnostic::new(at, format!("excludes a request that violates the policy: {message}")));
+            return Err(Diagnostic::new(at(), format!("excludes a request that violates the policy: {message}")));
         }
         let is_condition = |evaluation: &&Evaluation| evaluation.path.starts_with("matchConditions");
         let cost_of = |evaluations: Vec<&Evaluation>| evaluations.iter().map(|evaluation| evaluation.cost).sum();
@@ -235,7 +239,7 @@ impl Validator {
         let (matching, cost) = (cost_of(conditions), cost_of(others));
         if cost > BUDGET {
             let message = format!("validations and messages cost {cost} of the budget of {BUDGET}");
-            return Err(Diagnostic::new("policy.spec", message));
+            return Err(Diagnostic::new(POLICY.at("spec"), message));
         }
         let decision = denial.map_or(Decision::Admit, |(message, reason)| {
             let violations = self.violations(&evaluations);
@@ -261,20 +265,22 @@ fn mistake(evaluation: &Evaluation) -> Option<Diagnostic> {
     if evaluation.path.starts_with("variables") {
         return None;
     }
-    let at = format!("policy.spec.{}", evaluation.path);
+    let at = || in_spec(&evaluation.path);
     let text = match &evaluation.result {
-        Err(error) => return Some(Diagnostic::new(at, format!("evaluation failed: {error}"))),
+        Err(error) => return Some(Diagnostic::new(at(), format!("evaluation failed: {error}"))),
         Ok(Value::String(text)) if evaluation.path.ends_with("messageExpression") => text.trim(),
         Ok(_) => return None,
     };
     let dropped = text.contains('\n') || text.len() > MAX_MESSAGE || text.is_empty();
-    dropped.then(|| Diagnostic::new(at, format!("evaluation failed: the API server would drop this message: {text:?}")))
+    dropped
+        .then(|| Diagnostic::new(at(), format!("evaluation failed: the API server would drop this message: {text:?}")))
 }
 
-/// An error in an expression, with its place.
-pub(crate) fn diagnostic(at: &str, issue: &Issue) -> Diagnostic {
-    let at = if issue.position == Position::NONE { at.to_owned() } else { format!("{at}:{}", issue.position) };
-    let diagnostic = Diagnostic::new(at, issue.message.clone());
+/// An error in the expression at a location.
+pub(crate) fn diagnostic(expression: Location, issue: &Issue) -> Diagnostic {
+    let Position { line, column } = issue.position;
+    let position = (issue.position != Position::NONE).then_some((line, column));
+    let diagnostic = Diagnostic::new(Location { position, ..expression }, issue.message.clone());
     match &issue.help {
         Some(help) => diagnostic.help(help.clone()),
         None => diagnostic,

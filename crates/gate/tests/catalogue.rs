@@ -145,7 +145,7 @@ fn checks_with_a_stage_of_their_own_pass_the_gate() {
     profile.spec.custom_checks = serde_json::from_value(wrong).unwrap();
     let rejected = palisade_gate::check(palisade_compiler::compile(&profile).unwrap()).unwrap_err();
     assert!(
-        rejected.diagnostics.iter().all(|one| one.path.starts_with("spec.customChecks[0].expression")),
+        rejected.diagnostics.iter().all(|one| one.location.to_string().starts_with("spec.customChecks[0].expression")),
         "{rejected}"
     );
 }

@@ -371,6 +371,6 @@ fn what_cannot_be_asked_for_is_reported_at_its_place() {
         (json!({"checks": ["privileged"], "message": "x".repeat(257)}), "spec.exceptionRequests.message"),
     ] {
         let found = compile(&profile(requests)).unwrap_err();
-        assert_eq!(found.iter().map(|one| one.path.as_str()).collect::<Vec<_>>(), [path]);
+        assert_eq!(found.iter().map(|one| one.location.to_string()).collect::<Vec<_>>(), [path]);
     }
 }

@@ -30,7 +30,7 @@ fn mistakes(profile: &ToolSecurityProfile) -> Vec<(String, String)> {
         },
         Err(diagnostics) => diagnostics,
     };
-    found.into_iter().map(|one| (one.path, one.message)).collect()
+    found.into_iter().map(|one| (one.location.to_string(), one.message)).collect()
 }
 
 fn selector(requirement: &Json) -> Json {

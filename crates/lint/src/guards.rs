@@ -27,11 +27,13 @@ impl Guards {
         let names = Names::of(policy);
         let mut guards = Self::default();
         guards.add(&names, &expression.ast.root, true);
+        let mut earlier = true;
         for other in &policy.expressions {
-            let before = other.path != expression.path;
+            let is_own = other.path == expression.path;
+            earlier &= !is_own;
             match other.role {
-                Role::Condition if before => guards.add(&names, &other.ast.root, false),
-                Role::Validation if before && expression.role == Role::Validation && precedes(other, expression) => {
+                Role::Condition if !is_own => guards.add(&names, &other.ast.root, false),
+                Role::Validation if earlier && expression.role == Role::Validation => {
                     for part in reads::conjuncts(&other.ast.root).into_iter().filter(|part| asks(part)) {
                         guards.add(&names, part, false);
                     }
@@ -106,13 +108,6 @@ impl<'p> Names<'p> {
 fn is_shared(name: &str) -> bool {
     let root = name.split('.').next().unwrap_or_default();
     matches!(root, "object" | "oldObject" | "params" | "request" | "namespaceObject" | "variables")
-}
-
-fn precedes(a: &Expression, b: &Expression) -> bool {
-    let index = |of: &Expression| -> Option<usize> {
-        of.path.strip_prefix("spec.validations[")?.split(']').next()?.parse().ok()
-    };
-    index(a) < index(b)
 }
 
 fn asks(node: &Node) -> bool {

@@ -43,6 +43,7 @@ pub(crate) struct Expression {
 #[derive(Debug)]
 pub(crate) struct Policy<'a> {
     pub item: Item<'a>,
+    /// Match conditions, variables, validations and the others, each in their order.
     pub expressions: Vec<Expression>,
     check: OnceCell<Option<TypeCheck>>,
 }

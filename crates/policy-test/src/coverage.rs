@@ -160,22 +160,23 @@ fn of_rule(rule: &InspectedRule<'_>, locator: &Locator<'_>, coverage: &mut Cover
 fn of_source(source: &Source, suite: &Suite, reviews: &[Review], coverage: &mut Coverage) {
     let Source { member, made } = source;
     let locator = Locator::new(&member.origin);
-    let mut add = |at: &str, path: &str, what: &str, missing: &'static str, covered: bool| {
-        let (place, of) = (locator.field(at), member.name().to_owned());
+    let mut add = |place: Place, path: &str, what: &str, missing: &'static str, covered: bool| {
+        let of = member.name().to_owned();
         coverage.add(Point { place, of, path: path.to_owned(), missing, what: what.to_owned() }, covered);
     };
     for Check { path, what, passes, violates } in made.checks(reviews) {
-        add(&path, &path, &what, "never passes", passes);
-        add(&path, &path, &what, "never finds a violation", violates);
+        let place = locator.field(&path);
+        add(place.clone(), &path, &what, "never passes", passes);
+        add(place, &path, &what, "never finds a violation", violates);
     }
     let expressions = suite.clusters.iter().flat_map(TestCluster::expressions);
     for one in expressions.filter(|one| one.kind == PolicyKind::Validating) {
         for watch in one.watches.iter().filter(|watch| watch.kind != WatchKind::Whole) {
             // A part of the policy that does not come from an expression of the author has no line in the object.
-            let Some(at) = made.origin(one.policy, one.path, watch.position) else { continue };
-            let Some((path, _)) = at.split_once(':') else { continue };
-            for (what, missing, covered) in outcomes(path, watch) {
-                add(&at, path, what, missing, covered);
+            let Some((path, at)) = made.origin(one.policy, one.path, watch.position) else { continue };
+            let place = locator.text(&path, at.line, at.column);
+            for (what, missing, covered) in outcomes(&path, watch) {
+                add(place.clone(), &path, what, missing, covered);
             }
         }
     }

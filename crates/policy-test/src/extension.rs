@@ -48,8 +48,9 @@ pub trait Made: fmt::Debug + Send + Sync {
     /// The checks that it demands, and their results in reviews.
     fn checks(&self, reviews: &[Review]) -> Vec<Check>;
 
-    /// The origin of a place in an expression of a policy: `spec.checks[0].expression:1:7`.
-    fn origin(&self, policy: &str, path: &str, position: Position) -> Option<String>;
+    /// The origin of a position in an expression of a policy: the path of an expression of the object, and the position
+    /// in it.
+    fn origin(&self, policy: &str, path: &str, position: Position) -> Option<(String, Position)>;
 
     /// The expressions and messages that its author wrote.
     fn texts(&self) -> Vec<Text>;

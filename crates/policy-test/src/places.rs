@@ -63,9 +63,9 @@ impl<'a> Locator<'a> {
         Self { origin, object }
     }
 
-    /// Where a field of the object is; the path may go on with a place in its text: `spec.expression:2:7`.
+    /// Where a field of the object is.
     pub fn field(&self, path: &str) -> Place {
-        self.place(self.object.as_ref().map_or(0..0, |object| object.place(&self.path(path))))
+        self.place(self.object.as_ref().map_or(0..0, |object| object.node.place(&self.path(path))))
     }
 
     /// Where a line and column (from 1, in characters) of the text of a field is.

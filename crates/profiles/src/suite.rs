@@ -6,11 +6,14 @@ use std::sync::Arc;
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::ObjectMeta, jiff::Timestamp};
 use palisade_admission::requests::{Cluster, Evaluation, PolicyKind, Review, Webhook};
 use palisade_api::{
-    CustomCheck, Diagnostic, ToolSecurityException, ToolSecurityProfile, catalogue, crd, names, objects,
+    CustomCheck, Diagnostic, Location, ToolSecurityException, ToolSecurityProfile, catalogue, crd, names, objects,
 };
 use palisade_cel::{Minor, Position};
 use palisade_compiler::{ChangedBy, Compiled, Namespace, Request};
-use palisade_kube_json::json::Change as _;
+use palisade_kube_json::{
+    field_path::{FieldPath, Segment},
+    json::Change as _,
+};
 use palisade_policy_test::{Check, Extension, Made, Replaced, Scaffolded, Text, TextKind, Wrong};
 use serde_json::{Value as Json, json};
 
@@ -151,7 +154,7 @@ impl Made for Profile {
         let checks = self.compiled.checks.iter().chain(&self.compiled.object_checks);
         let checks = checks.map(|id| ((*id).to_owned(), *id, self.setting(id)));
         let customs = self.compiled.customs.iter();
-        let customs = customs.map(|custom| (custom.variable(), custom.check.id.as_str(), custom.path.clone()));
+        let customs = customs.map(|custom| (custom.variable(), custom.check.id.as_str(), custom.path.to_string()));
         let of = |(variable, id, path): (String, &str, String)| {
             let (passes, violates) = self.found(&variable, id, reviews);
             Check { path, what: format!("check {id}"), passes, violates }
@@ -159,12 +162,14 @@ impl Made for Profile {
         checks.chain(customs).map(of).collect()
     }
 
-    fn origin(&self, policy: &str, path: &str, position: Position) -> Option<String> {
+    fn origin(&self, policy: &str, path: &str, position: Position) -> Option<(String, Position)> {
         let custom = self.compiled.customs.iter().find(|custom| {
             let variables = self.variables(&custom.variable());
             variables.iter().any(|one| (one.0, one.1.as_str()) == (policy, path))
         })?;
-        Some(custom.relocate(&format!(":{}:{}", position.line, position.column)))
+        let Location { path, position, .. } = custom.relocate(Some((position.line, position.column)));
+        let (line, column) = position?;
+        Some((path.to_string(), Position { line, column }))
     }
 
     fn texts(&self) -> Vec<Text> {
@@ -172,7 +177,7 @@ impl Made for Profile {
         for custom in &self.compiled.customs {
             let CustomCheck { expression, message_expression, message, .. } = &custom.check;
             let mut add = |field: &str, kind, text: Option<&String>| {
-                let path = format!("{}.{field}", custom.path);
+                let path = custom.path.child(field).to_string();
                 texts.extend(text.map(|text| Text { path, kind, text: text.clone() }));
             };
             add("expression", TextKind::Expression, Some(expression));
@@ -183,19 +188,17 @@ impl Made for Profile {
     }
 
     fn with_text(&self, path: &str, text: &str) -> Vec<Replaced> {
-        let mut customs = self.compiled.customs.iter().enumerate();
-        let found = customs
-            .find_map(|(index, custom)| Some((index, path.strip_prefix(custom.path.as_str())?.strip_prefix('.')?)));
+        let path = FieldPath::from(path);
+        let Some([Segment::Index(index), Segment::Field(field)]) = path.after("customChecks") else { return vec![] };
         let mut typed = self.typed.clone();
-        let Some((index, field)) = found else { return vec![] };
-        let Some(check) = typed.spec.custom_checks.get_mut(index) else { return vec![] };
-        match field {
+        let Some(check) = typed.spec.custom_checks.get_mut(*index) else { return vec![] };
+        match field.as_str() {
             "expression" => text.clone_into(&mut check.expression),
             "messageExpression" => check.message_expression = Some(text.to_owned()),
             _ => check.message = Some(text.to_owned()),
         }
         let Ok(compiled) = compile(&typed) else { return vec![] };
-        let Some(variable) = compiled.customs.get(index).map(palisade_compiler::Custom::variable) else {
+        let Some(variable) = compiled.customs.get(*index).map(palisade_compiler::Custom::variable) else {
             return vec![];
         };
         let changed = Self { compiled, ..self.clone() };

@@ -134,7 +134,8 @@ fn policy(object: &Object<'_>) -> Result<PodSecurityPolicy, Problem> {
 }
 
 fn located(object: &Object<'_>, mistake: &Diagnostic) -> Problem {
-    let problem = object.problem(&mistake.path, format!("{}: {}", mistake.path, mistake.message));
+    let path = mistake.location.to_string();
+    let problem = object.problem(&path, format!("{path}: {}", mistake.message));
     match &mistake.help {
         Some(help) => problem.help(help),
         None => problem,

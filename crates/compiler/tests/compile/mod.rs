@@ -413,7 +413,7 @@ fn redirect_target_that_is_not_a_registry_is_rejected() {
     for target in ["registry", "a.b/C", "a.b:x", "a b.c"] {
         let spec = json!({"images": {"redirect": {"target": target}}});
         let mistakes = compile(&profile(&spec)).unwrap_err();
-        assert_eq!(mistakes[0].path, "spec.images.redirect.target", "{target}");
+        assert_eq!(mistakes[0].location.to_string(), "spec.images.redirect.target", "{target}");
     }
     assert!(compile(&profile(&json!({"images": {"redirect": {}}}))).is_err());
     let spec = json!({"images": {"redirect": {"target": "$none.example"}}});

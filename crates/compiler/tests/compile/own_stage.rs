@@ -104,7 +104,7 @@ fn mistakes_in_stages_of_checks_have_their_place() {
         let mut spec = more;
         spec["enforcement"] = json!({"checks": checks});
         let found = palisade_compiler::compile(&profile(&spec)).err().unwrap_or_default();
-        found.into_iter().map(|one| format!("{}: {}", one.path, one.message)).collect()
+        found.into_iter().map(|one| format!("{}: {}", one.location, one.message)).collect()
     };
     let none: Vec<String> = vec![];
     assert_eq!(found(json!({"privileged": "Audit"}), json!({})), none);

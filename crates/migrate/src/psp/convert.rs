@@ -364,7 +364,7 @@ fn runtime_classes(strategy: &RuntimeClassStrategy, found: &mut Findings) -> Opt
     }
     if !names.contains(default) {
         found.mistake(
-            &path,
+            path.as_str(),
             format!("{default} is not in allowedRuntimeClassNames, so every pod without a class was denied"),
             "add it to that list",
         );

@@ -1,6 +1,6 @@
 //! The notes and errors of the conversion of a policy.
 
-use palisade_api::Diagnostic;
+use palisade_api::{Diagnostic, Location};
 
 use crate::note::{FieldDefault, Kind, Note};
 
@@ -27,7 +27,7 @@ impl Findings {
         self.notes.push(Note::new(kind, path, message).with_default(field_default));
     }
 
-    pub(super) fn mistake(&mut self, path: impl Into<String>, message: impl Into<String>, help: &str) {
+    pub(super) fn mistake(&mut self, path: impl Into<Location>, message: impl Into<String>, help: &str) {
         self.mistakes.push(Diagnostic::new(path, message).help(help));
     }
 }

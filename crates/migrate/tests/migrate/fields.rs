@@ -562,7 +562,7 @@ fn invalid_or_unsatisfiable_psp_is_rejected() {
     for (patch, path) in cases {
         let typed: PodSecurityPolicy = serde_json::from_value(policy(&json!({}), patch)).unwrap();
         let mistakes = palisade_migrate::psp::convert(&typed).unwrap_err();
-        assert!(mistakes.iter().any(|mistake| mistake.path == path), "{patch}: {mistakes:?}");
+        assert!(mistakes.iter().any(|mistake| mistake.location.to_string() == path), "{patch}: {mistakes:?}");
     }
     for (annotations, path) in [
         (json!({SECCOMP: "none"}), SECCOMP),
@@ -571,7 +571,7 @@ fn invalid_or_unsatisfiable_psp_is_rejected() {
     ] {
         let typed: PodSecurityPolicy = serde_json::from_value(policy(&annotations, "")).unwrap();
         let mistakes = palisade_migrate::psp::convert(&typed).unwrap_err();
-        assert_eq!(mistakes[0].path, format!("metadata.annotations.{path}"));
+        assert_eq!(mistakes[0].location.to_string(), format!("metadata.annotations.{path}"));
     }
 }
 
@@ -598,6 +598,6 @@ fn lists_longer_than_a_profile_allows_are_rejected() {
     let typed: PodSecurityPolicy = serde_json::from_value(policy).unwrap();
     let mistakes = palisade_migrate::migrate(&[typed], &Rbac::default(), &Options::default()).unwrap_err();
     let (index, mistake) = &mistakes[0];
-    assert_eq!((*index, mistake.path.as_str()), (0, "spec.hostPorts"));
+    assert_eq!((*index, mistake.location.to_string().as_str()), (0, "spec.hostPorts"));
     assert!(mistake.message.contains("17 elements") && mistake.message.contains("at most 16"), "{mistake}");
 }

@@ -235,7 +235,7 @@ fn invalid_or_duplicate_psp_names_are_rejected() {
         policy["metadata"]["name"] = json!(bad);
         let typed: PodSecurityPolicy = serde_json::from_value(policy).unwrap();
         let mistakes = palisade_migrate::migrate(&[typed], &Rbac::default(), &Options::default()).unwrap_err();
-        assert_eq!(mistakes[0].1.path, "metadata.name", "{bad}");
+        assert_eq!(mistakes[0].1.location.to_string(), "metadata.name", "{bad}");
     }
     let typed: PodSecurityPolicy = serde_json::from_value(policy(&json!({}), "")).unwrap();
     let mistakes =

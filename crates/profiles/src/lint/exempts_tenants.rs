@@ -28,6 +28,11 @@ namespace and the checks in `exceptions`.",
 pub(super) fn find(spec: &ToolSecurityProfileSpec) -> Vec<ExtensionFinding> {
     let risks = exempt_tenants(&spec.exemptions).into_iter();
     risks
-        .map(|risk| ExtensionFinding { rule: &RULE, path: risk.path, message: risk.message, help: risk.help })
+        .map(|risk| ExtensionFinding {
+            rule: &RULE,
+            path: risk.location.to_string(),
+            message: risk.message,
+            help: risk.help,
+        })
         .collect()
 }

@@ -17,10 +17,10 @@ The controller rejects this ToolSecurityProfile. The last accepted generation st
 
 /// The findings in a profile with these errors.
 pub(super) fn find(diagnostics: Vec<Diagnostic>) -> Vec<ExtensionFinding> {
-    let reported = |Diagnostic { path, message, help, .. }| ExtensionFinding {
+    let reported = |Diagnostic { location, message, help }| ExtensionFinding {
         rule: &RULE,
-        message: format!("{path}: {message}"),
-        path,
+        message: format!("{location}: {message}"),
+        path: location.to_string(),
         help,
     };
     diagnostics.into_iter().map(reported).collect()
