@@ -71,7 +71,8 @@ impl Prober {
         supervisor: Supervisor,
     ) -> Self {
         let turns = Arc::new(ProbeQueue::default());
-        let common = Arc::new(Common { turns: Arc::clone(&turns), queue, supervisor });
+        let pacing = Arc::clone(&servers.pacing);
+        let common = Arc::new(Common { turns: Arc::clone(&turns), pacing, queue, supervisor });
         let (patience, interval) = (options.probe_timeout, options.probe_interval);
         let of_policies = Pace { patience, interval, retry: MAX_ENFORCEMENT_RETRY_INTERVAL };
         let of_mutation = Pace {
@@ -135,7 +136,8 @@ impl Prober {
     /// True if all API servers deny a violating object by this generation of the policy for a part. `None` if that
     /// cannot be determined.
     pub async fn all_deny(&self, accepted: &AcceptedProfile, part: Part) -> Option<bool> {
-        // The write of a policy waits for this.
+        // The write of a policy waits for this. API servers are compiling the policy, so the probe waits for them.
+        self.namespace.servers.pacing.settled().await;
         let _turn = self.turns.next(Duration::ZERO).await;
         denials::all_deny(&self.namespace, accepted, part).await
     }
