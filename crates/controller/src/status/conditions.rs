@@ -88,7 +88,8 @@ pub fn with_warning(mut programmed: Condition, affected: Option<String>) -> Cond
     if let Some(servers) = affected.filter(|_| programmed.status == ConditionStatus::True) {
         let _ = write!(
             programmed.message,
-            "; warning: {servers} can exit while they compile a policy: upgrade to Kubernetes 1.34 or later"
+            "; warning: API servers can exit while they compile a policy: upgrade to Kubernetes 1.34 or later; affected: \
+             {servers}"
         );
     }
     programmed

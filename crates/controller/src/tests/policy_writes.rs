@@ -155,7 +155,7 @@ async fn edits_of_all_profiles_are_written_in_rounds() {
     assert!(!written.contains_key("palisade-c-pods"), "{written:?}");
 
     let (_, message) = setup.condition("a", "Programmed", "Programmed").await;
-    assert!(message.contains("(1.32) can exit while they compile a policy: upgrade to"), "{message}");
+    assert!(message.contains("; warning: API servers can exit") && message.contains("(1.32)"), "{message}");
     let metric = "palisade_api_server_can_exit{server=\"the configured address\"} 1";
     assert!(setup.cx.metrics.text().unwrap().contains(metric));
 }
