@@ -103,6 +103,7 @@ fn takes_over(cx: &Context, profile: &str, accepted: &AcceptedProfile, first: Pa
 /// Waits until each API server denies by the policy for a part. It reads policies and bindings apart, about once a
 /// second: it could miss the policy that takes over while it no longer has the other one.
 async fn until_it_denies(cx: &Context, accepted: &AcceptedProfile, part: Part) -> Result<(), ApiError> {
+    // While API servers compile the policy, a probe would evaluate it.
     cx.pacing.settled().await;
     let begin = Instant::now();
     loop {

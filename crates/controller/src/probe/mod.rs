@@ -136,8 +136,7 @@ impl Prober {
     /// True if all API servers deny a violating object by this generation of the policy for a part. `None` if that
     /// cannot be determined.
     pub async fn all_deny(&self, accepted: &AcceptedProfile, part: Part) -> Option<bool> {
-        // The write of a policy waits for this. API servers are compiling the policy, so the probe waits for them.
-        self.namespace.servers.pacing.settled().await;
+        // The write of a policy waits for this.
         let _turn = self.turns.next(Duration::ZERO).await;
         denials::all_deny(&self.namespace, accepted, part).await
     }

@@ -125,7 +125,9 @@ async fn edits_of_all_profiles_are_written_in_rounds() {
     for name in ["a", "b", "c"] {
         let waits = |mock: &Mock| {
             let status = mock.get(&format!("{PROFILES}/{name}/status")).unwrap_or_default();
-            let message = status["status"]["conditions"][1]["message"].as_str().unwrap_or_default().to_owned();
+            let mut conditions = status["status"]["conditions"].as_array().into_iter().flatten();
+            let programmed = conditions.find(|condition| condition["type"] == "Programmed");
+            let message = programmed.and_then(|programmed| programmed["message"].as_str()).unwrap_or_default();
             message.contains(PENDING) && message.contains("(1.32)")
         };
         setup.until("Programmed reports the wait", waits).await;
