@@ -4,7 +4,7 @@ use std::{ops::ControlFlow, sync::Arc, time::Duration};
 
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::ObjectMeta, jiff::Timestamp};
 use palisade_api::{conditions::Outcome, names};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use super::{
     error::ReconcileError,
@@ -111,7 +111,7 @@ impl Reconcile<'_> {
         if cx.stop.is_cancelled() {
             return Ok(ControlFlow::Break(Requeue::Change));
         }
-        if let Some(next) = self.paced(progress, target, later).await? {
+        if let Some(next) = self.paced(progress, target, later).await {
             return Ok(ControlFlow::Break(next));
         }
         match transition::put_in_force(cx, profile, state, target).await {
@@ -132,23 +132,28 @@ impl Reconcile<'_> {
         progress: &mut Progress,
         target: &Arc<AcceptedProfile>,
         later: &mut MinDelay,
-    ) -> Result<Option<Requeue>, ReconcileError> {
+    ) -> Option<Requeue> {
         let Self { cx, profile, verdict, .. } = *self;
         if verdict.is_err() || !needs_compilation(&cx.store, profile, target) {
-            return Ok(None);
+            return None;
         }
         match cx.pacing.permit(profile) {
-            Permit::Now => return Ok(None),
+            Permit::Now => return None,
             Permit::Unknown => {}
             Permit::After(wait) => {
-                later.at(Some(wait));
-                if let Some(summary) = self.state.params().summary(target) {
-                    let programmed = conditions::paced(&cx.pacing.affected().unwrap_or_default());
-                    self.report_unprogrammed(progress, programmed, summary).await?;
+                let due = Instant::now() + wait;
+                let summary = self.state.params().summary(target).unwrap_or_default();
+                let programmed = conditions::paced(&cx.pacing.affected().unwrap_or_default());
+                // The status may be written late, the policies not.
+                match timeout(wait, self.report_unprogrammed(progress, programmed, summary)).await {
+                    Ok(Ok(())) => {}
+                    Ok(Err(error)) => tracing::warn!(%error, "could not report that policies wait for the next round"),
+                    Err(_) => tracing::warn!("could not report in time that policies wait for the next round"),
                 }
+                later.at(Some(due.saturating_duration_since(Instant::now())));
             }
         }
-        Ok(Some(later.next()))
+        Some(later.next())
     }
 
     /// Saves the generation in effect, and keeps the webhook and the engine that mutates pods as it requires.

@@ -163,6 +163,22 @@ async fn edits_of_all_profiles_are_written_in_rounds() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn failed_reports_do_not_prolong_the_wait() {
+    for respond in [Respond::Error(422), Respond::Error(500), Respond::After(Duration::from_secs(20)), Respond::Never] {
+        let setup = Setup::new(&["n0"]);
+        serve(&setup, "33");
+        setup.run();
+        setup.observe(&with_workloads("tools", 1, 100));
+        setup.in_force("tools", 1).await;
+        let answer = respond.clone();
+        setup.mock.rule(move |asked| if asked.path.ends_with("/status") { answer.clone() } else { Respond::Normally });
+        setup.observe(&with_workloads("tools", 2, 200));
+        let took = setup.in_force("tools", 2).await;
+        assert!(took <= Duration::from_secs(31), "{respond:?}: {took:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn restoring_and_deleting_do_not_wait_for_a_round() {
     let setup = Setup::new(&["n0"]);
     serve(&setup, "33");
