@@ -38,10 +38,8 @@ pub fn needs_compilation(store: &Store, profile: &str, accepted: &AcceptedProfil
     accepted.compiled.bundle.pairs().any(|(part, pair)| {
         let found = store.pair(profile, part);
         let variables = pair.policy.spec.as_ref().and_then(|spec| spec.variables.as_ref());
-        let is_bound = found
-            .bindings
-            .values()
-            .any(|binding| binding.spec.policy_name.as_ref() == pair.policy.metadata.name.as_ref());
+        let name = pair.policy.metadata.name.as_ref();
+        let is_bound = found.bindings.values().any(|binding| Some(&binding.spec.policy_name) == name);
         let same = found.policy.is_some_and(|found| is_policy(&pair.policy, &found));
         variables.is_some_and(|variables| !variables.is_empty()) && !(is_bound && same)
     })

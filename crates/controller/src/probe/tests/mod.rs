@@ -377,7 +377,8 @@ impl Question for Panics {
 async fn probe_is_repeated_after_a_panic() {
     let second = Duration::from_secs(1);
     let (turns, queue) = (Arc::new(ProbeQueue::default()), Arc::new(ProfileQueue::new(Duration::ZERO)));
-    let common = Common { turns: Arc::clone(&turns), queue, supervisor: Supervisor::new(CancellationToken::new()) };
+    let supervisor = Supervisor::new(CancellationToken::new());
+    let common = Common { turns: Arc::clone(&turns), pacing: Arc::default(), queue, supervisor };
     let answers = ProbeResults::new(Arc::new(common), Pace { patience: second, interval: second, retry: second });
     let answers = Arc::new(answers);
     let ask = |works: bool| answers.consult(Key { objects: String::new(), servers: 0 }, Panics(works.into())).0;
