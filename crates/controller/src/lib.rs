@@ -34,7 +34,7 @@
 //!
 //! 1. Tools: `api_request`, `message`, `object_name`, `queue`.
 //! 2. Known state: `watch`, `generations`, `generated`, `param_plan`.
-//! 3. Reports and process: `status`, `metrics`, `leader`, `options`, `traces`.
+//! 3. Reports and process: `pacing`, `status`, `metrics`, `leader`, `options`, `traces`.
 //! 4. Work that needs no context: `evaluation`, `waves`, `registration`, `probe`.
 //! 5. Shared by all stages: `context`.
 //! 6. Stages: `apply`, `params`, `mutation`, `removal`, `rollout`, `exceptions`, `scan`.
@@ -62,6 +62,7 @@ mod metrics;
 mod mutation;
 mod object_name;
 mod options;
+mod pacing;
 mod param_plan;
 mod params;
 mod probe;

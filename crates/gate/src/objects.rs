@@ -64,7 +64,7 @@ pub(crate) fn type_errors(compiled: &Compiled, custom: &Custom) -> Vec<Diagnosti
     for (field, text) in [("expression", check.expression.as_str())].into_iter().chain(message) {
         for (kind, issues) in types.issues(text) {
             for issue in issues {
-                let mut one = diagnostic(custom.path.child(field), &issue);
+                let mut one = diagnostic(custom.path.child(field).into(), &issue);
                 one.message = format!("{} ({kind})", one.message);
                 found.push(one);
             }

@@ -104,6 +104,8 @@ fn takes_over(cx: &Context, profile: &str, accepted: &AcceptedProfile, first: Pa
 /// Waits until each API server denies by the policy for a part. It reads policies and bindings apart, about once a
 /// second: it could miss the policy that takes over while it no longer has the other one.
 async fn until_it_denies(cx: &Context, accepted: &AcceptedProfile, part: Part) -> Result<(), ApiError> {
+    // While API servers compile the policy, a probe would evaluate it.
+    cx.pacing.settled().await;
     let begin = Instant::now();
     loop {
         // Other probes may not leave it a turn in time.
@@ -273,11 +275,14 @@ async fn write_policy(
         };
         in_force.propagation = PropagationDelay { since: Instant::now(), before };
     }
+    // Also before the write: a write without an answer may have succeeded.
+    cx.pacing.wrote();
     let api: Api<ValidatingAdmissionPolicy> = Api::all(cx.client.clone());
     let (written, verb) = converge(&api, desired, observed, names::field_manager::POLICY, same).await?;
     tracing::info!(profile = accepted.compiled.profile, verb = ?verb, drift, "wrote a policy");
     cx.metrics.writes.wrote(POLICY, verb.label());
     cx.store.wrote_policy(written);
+    cx.pacing.wrote();
     {
         let mut in_force = state.in_force();
         in_force.wrote = true;

@@ -17,6 +17,7 @@ use crate::{
     leader::fence::{Leadership, fenced},
     metrics::Metrics,
     options::{Options, Switch},
+    pacing::Pacing,
     param_plan::jobs::JobQueue,
     probe::{Prober, Servers},
     queue::{ProfileQueue, Queues},
@@ -80,6 +81,8 @@ pub struct Context {
     pub plans: Semaphore,
     /// Bounds how many pods and workloads are in memory at the same time, in KiB of their text.
     pub pages: Arc<Semaphore>,
+    /// When policies may be written.
+    pub pacing: Arc<Pacing>,
     /// Probes whether profiles are in effect.
     pub prober: Arc<Prober>,
     /// Registers the webhook.
@@ -110,7 +113,8 @@ impl Context {
         let (store, native) = (Arc::new(Store::default()), Arc::new(NativePolicies::default()));
         let metrics = Arc::new(Metrics::new());
         let queues = Queues::new(options.debounce);
-        let servers = Servers::new(client.clone(), config, options.api_servers.clone(), Arc::clone(&metrics));
+        let (pacing, which) = (Arc::new(Pacing::default()), options.api_servers.clone());
+        let servers = Servers::new(client.clone(), config, which, Arc::clone(&pacing), Arc::clone(&metrics));
         let servers = Arc::new(servers);
         servers.follow(&store, &queues.reconcile, &supervisor);
         let prober = Prober::new(
@@ -135,6 +139,7 @@ impl Context {
             compiler: Compiler::new(options.profile_concurrency, options.fast_path == Switch::On),
             plans: Semaphore::new(MAX_CONCURRENT_PLANS),
             pages: Arc::new(Semaphore::new(MAX_PAGES_KIB as usize)),
+            pacing,
             prober: Arc::new(prober),
             registration: Arc::default(),
             events,

@@ -32,6 +32,19 @@ pub fn is_part(store: &Store, profile: &str, accepted: &AcceptedProfile, part: P
     }
 }
 
+/// True if API servers compile a policy with variables when the compiled policies and bindings are written. They compile
+/// a policy whose object changes, and one that gets its first binding ([`crate::pacing`]).
+pub fn needs_compilation(store: &Store, profile: &str, accepted: &AcceptedProfile) -> bool {
+    accepted.compiled.bundle.pairs().any(|(part, pair)| {
+        let found = store.pair(profile, part);
+        let variables = pair.policy.spec.as_ref().and_then(|spec| spec.variables.as_ref());
+        let name = pair.policy.metadata.name.as_ref();
+        let is_bound = found.bindings.values().any(|binding| Some(&binding.spec.policy_name) == name);
+        let same = found.policy.is_some_and(|found| is_policy(&pair.policy, &found));
+        variables.is_some_and(|variables| !variables.is_empty()) && !(is_bound && same)
+    })
+}
+
 /// True if a policy has its desired state.
 pub fn is_policy(desired: &ValidatingAdmissionPolicy, found: &ValidatingAdmissionPolicy) -> bool {
     same_meta(&desired.metadata, &found.metadata) && same_spec(&desired.spec, &found.spec)

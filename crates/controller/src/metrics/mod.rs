@@ -115,6 +115,7 @@ impl Metrics {
         metrics.probes.mutation_ended(profile, MutationResult::Native);
         metrics.probes.enforcement_ended_at(server, EnforcementResult::Passed);
         metrics.probes.set_answers(server, true);
+        metrics.probes.set_can_exit(server, false);
         let rollout = RolloutStatus { phase: RolloutPhase::Stopped, held: 3, promoted: 7, ..RolloutStatus::default() };
         metrics.rollouts.set(profile, &rollout);
         let requested = Some(RequestCounts { approved: 2, unused: 1, ..RequestCounts::default() });
@@ -200,6 +201,7 @@ mod tests {
             "palisade_mutation_probe_total{profile=\"tools\",result=\"native\"} 1",
             "palisade_probe_at_total{server=\"https://10.0.0.1:6443\",result=\"passed\"} 1",
             "palisade_api_server_answers{server=\"https://10.0.0.1:6443\"} 1",
+            "palisade_api_server_can_exit{server=\"https://10.0.0.1:6443\"} 0",
             "palisade_rollout_namespaces{profile=\"tools\",state=\"held\"} 3",
             "palisade_rollout_namespaces{profile=\"tools\",state=\"promoted\"} 7",
             "palisade_rollout_phase{profile=\"tools\",phase=\"Stopped\"} 1",

@@ -88,6 +88,7 @@ pub struct ProbeMetrics {
     mutation: Family<ProbeLabels, Counter>,
     by_server: Family<ServerLabels, Counter>,
     answers: Family<ServerLabel, Gauge>,
+    can_exit: Family<ServerLabel, Gauge>,
 }
 
 impl ProbeMetrics {
@@ -104,6 +105,11 @@ impl ProbeMetrics {
             self.by_server.clone(),
         );
         registry.register("palisade_api_server_answers", "1 if the API server answers probes", self.answers.clone());
+        registry.register(
+            "palisade_api_server_can_exit",
+            "1 if the version of the API server can exit while it compiles a policy",
+            self.can_exit.clone(),
+        );
     }
 
     /// Counts a probe of enforcement at all API servers.
@@ -129,9 +135,16 @@ impl ProbeMetrics {
         self.answers.get_or_create(&ServerLabel { server: server.to_owned() }).set(i64::from(answers));
     }
 
+    /// Records if the version of an API server can exit while it compiles a policy.
+    pub fn set_can_exit(&self, server: &str, can_exit: bool) {
+        self.can_exit.get_or_create(&ServerLabel { server: server.to_owned() }).set(i64::from(can_exit));
+    }
+
     /// An API server is no longer probed.
     pub fn forget_server(&self, server: &str) {
-        self.answers.remove(&ServerLabel { server: server.to_owned() });
+        for gauges in [&self.answers, &self.can_exit] {
+            gauges.remove(&ServerLabel { server: server.to_owned() });
+        }
         for result in EnforcementResult::ALL.map(EnforcementResult::label) {
             self.by_server.remove(&ServerLabels { server: server.to_owned(), result });
         }

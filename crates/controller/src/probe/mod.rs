@@ -71,7 +71,8 @@ impl Prober {
         supervisor: Supervisor,
     ) -> Self {
         let turns = Arc::new(ProbeQueue::default());
-        let common = Arc::new(Common { turns: Arc::clone(&turns), queue, supervisor });
+        let pacing = Arc::clone(&servers.pacing);
+        let common = Arc::new(Common { turns: Arc::clone(&turns), pacing, queue, supervisor });
         let (patience, interval) = (options.probe_timeout, options.probe_interval);
         let of_policies = Pace { patience, interval, retry: MAX_ENFORCEMENT_RETRY_INTERVAL };
         let of_mutation = Pace {

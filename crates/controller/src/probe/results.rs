@@ -16,8 +16,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::queue::{ProbeLease, ProbeQueue};
-use crate::object_name::ProfileName;
-use crate::queue::ProfileQueue;
+use crate::{object_name::ProfileName, pacing::Pacing, queue::ProfileQueue};
 
 /// The pause between two turns of a question, and how far it grows.
 const LEASE_BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(1));
@@ -68,6 +67,8 @@ pub struct Pace {
 pub struct Common {
     /// The turns in the probe namespace.
     pub turns: Arc<ProbeQueue>,
+    /// When policies may be evaluated.
+    pub pacing: Arc<Pacing>,
     /// Where reconciles are triggered.
     pub queue: Arc<ProfileQueue>,
     /// Where questions run.
@@ -140,7 +141,7 @@ impl<A: Clone + PartialEq + Send + 'static> ProbeResults<A> {
         let patience = if anew { self.pace.patience } else { Duration::ZERO };
         let answers = Arc::clone(self);
         self.common.supervisor.spawn_job("probe", async move {
-            let asking = AssertUnwindSafe(ask(&answers.common.turns, &question, patience)).catch_unwind();
+            let asking = AssertUnwindSafe(ask(&answers.common, &question, patience)).catch_unwind();
             let Some(asked) = stop.run_until_cancelled(asking).await else { return };
             let answer = asked.unwrap_or_else(|_| {
                 tracing::error!(profile = question.profile(), "a probe panicked");
@@ -181,13 +182,14 @@ impl<A: Clone + PartialEq + Send + 'static> ProbeResults<A> {
 }
 
 /// Asks until the answer is right or time is up, turn by turn.
-async fn ask<Q: Question>(turns: &Arc<ProbeQueue>, question: &Q, patience: Duration) -> Q::Answer {
-    let deadline = Instant::now() + patience;
+async fn ask<Q: Question>(common: &Common, question: &Q, patience: Duration) -> Q::Answer {
+    let mut deadline = Instant::now() + patience;
     let (mut held, mut pause) = (Duration::ZERO, LEASE_BACKOFF.0);
     loop {
+        deadline += common.pacing.settled().await;
         // A question that got no turn before time was up gets one more.
         let last = Instant::now() >= deadline;
-        let turn = turns.next(held).await;
+        let turn = common.turns.next(held).await;
         let answer = question.ask(&turn).await;
         held += turn.elapsed();
         tracing::debug!(profile = question.profile(), took = ?turn.elapsed(), "probe turn");

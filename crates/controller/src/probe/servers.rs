@@ -23,7 +23,14 @@ use super::{
     discover::{Found, discover},
     wait::{ANSWER_TIMEOUT, no_answer},
 };
-use crate::{api_request::ApiError, metrics::Metrics, options::ApiServers, queue::ProfileQueue, watch::store::Store};
+use crate::{
+    api_request::ApiError,
+    metrics::Metrics,
+    options::ApiServers,
+    pacing::{Pacing, is_affected},
+    queue::ProfileQueue,
+    watch::store::Store,
+};
 
 /// How often the addresses are read and each server is asked whether it answers.
 const CHECK_INTERVAL: Duration = Duration::from_secs(10);
@@ -55,6 +62,8 @@ struct State {
     strikes: u32,
     /// Why the last answer was missing.
     why: String,
+    /// The minor version in the last answer that had one.
+    minor: Option<u32>,
 }
 
 impl Server {
@@ -73,8 +82,8 @@ impl Server {
     async fn ping(&self) {
         let request = http::Request::get("/version").body(Body::empty()).map_err(|error| error.to_string());
         let answer = match request {
-            Ok(request) => match timeout(ANSWER_TIMEOUT, self.client.send(request)).await {
-                Ok(Ok(_)) => Ok(()),
+            Ok(request) => match timeout(ANSWER_TIMEOUT, self.version(request)).await {
+                Ok(Ok(minor)) => Ok(minor),
                 Ok(Err(error)) => Err(ApiError::from(error).to_string()),
                 Err(_) => Err(no_answer()),
             },
@@ -82,7 +91,7 @@ impl Server {
         };
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         match answer {
-            Ok(()) => *state = State::default(),
+            Ok(minor) => *state = State { minor: minor.or(state.minor), ..State::default() },
             Err(why) => {
                 state.strikes = state.strikes.saturating_add(1);
                 // The first errors only: later ones may differ in details.
@@ -91,6 +100,18 @@ impl Server {
                 }
             }
         }
+    }
+
+    /// The minor version in the answer, if it has one.
+    async fn version(&self, request: http::Request<Body>) -> kube::Result<Option<u32>> {
+        let body = self.client.send(request).await?.into_body();
+        Ok(body.collect_bytes().await.ok().and_then(|body| minor(&body)))
+    }
+
+    /// The address and version, if this version can exit while it compiles a policy.
+    fn affected(&self) -> Option<String> {
+        let minor = self.state.lock().unwrap_or_else(PoisonError::into_inner).minor?;
+        is_affected(minor).then(|| format!("{} (1.{minor})", self.address))
     }
 
     fn is_well(&self) -> bool {
@@ -116,6 +137,8 @@ pub struct Servers {
     /// How that is done, if it can be done for other addresses.
     config: Option<Config>,
     which: ApiServers,
+    /// Learns which servers are affected.
+    pub pacing: Arc<Pacing>,
     metrics: Arc<Metrics>,
     set: watch::Sender<Option<Set>>,
     /// A probe has missed an answer.
@@ -124,8 +147,14 @@ pub struct Servers {
 
 impl Servers {
     /// Nothing is known yet.
-    pub fn new(client: Client, config: Option<Config>, which: ApiServers, metrics: Arc<Metrics>) -> Self {
-        Self { client, config, which, metrics, set: watch::Sender::new(None), missed: Notify::new() }
+    pub fn new(
+        client: Client,
+        config: Option<Config>,
+        which: ApiServers,
+        pacing: Arc<Pacing>,
+        metrics: Arc<Metrics>,
+    ) -> Self {
+        Self { client, config, which, pacing, metrics, set: watch::Sender::new(None), missed: Notify::new() }
     }
 
     /// For tests: these are all.
@@ -197,11 +226,12 @@ impl Servers {
             },
         };
         join_all(servers.iter().map(|server| server.ping())).await;
+        let paced = self.pace(&servers);
         let epoch = before.as_ref().map_or(0, |set| set.epoch);
         let set = Set { servers, alone, epoch };
         let now_silent = silent(&set);
         if was_silent.as_ref() == Some(&now_silent) && before.as_ref().is_some_and(|before| before.alone == set.alone) {
-            return false;
+            return paced;
         }
         for (address, why) in &now_silent {
             self.metrics.probes.set_answers(address, why.is_none());
@@ -217,6 +247,22 @@ impl Servers {
         tracing::info!(?addresses, alone = set.alone, "probing API servers");
         self.set.send_replace(Some(Set { epoch: epoch + 1, ..set }));
         true
+    }
+
+    /// Reports which servers are affected. Returns whether that is new.
+    fn pace(&self, servers: &[Arc<Server>]) -> bool {
+        let affected: Vec<_> = servers.iter().filter_map(|server| server.affected()).collect();
+        let new = self.pacing.set_affected(affected);
+        if new && let Some(servers) = self.pacing.affected() {
+            tracing::warn!(
+                servers,
+                "API servers of this version can exit while they compile a policy; upgrade to Kubernetes 1.34 or later"
+            );
+        }
+        for server in servers {
+            self.metrics.probes.set_can_exit(&server.address, server.affected().is_some());
+        }
+        new
     }
 
     async fn find(&self) -> Found {
@@ -272,6 +318,13 @@ fn config_at(config: &Config, uri: &Uri) -> Config {
     at
 }
 
+/// The number in `minor` of an answer to `/version`. Some providers write `33+`.
+fn minor(version: &[u8]) -> Option<u32> {
+    let version: serde_json::Value = serde_json::from_slice(version).ok()?;
+    let minor = version.get("minor")?.as_str()?;
+    minor[..minor.find(|c: char| !c.is_ascii_digit()).unwrap_or(minor.len())].parse().ok()
+}
+
 fn shown(uri: &Uri) -> String {
     let scheme = uri.scheme_str().unwrap_or("https");
     format!("{scheme}://{}", uri.authority().map(http::uri::Authority::as_str).unwrap_or_default())
@@ -280,6 +333,21 @@ fn shown(uri: &Uri) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_minor_version_is_a_number_at_the_start() {
+        for (version, number) in [
+            (r#"{"major": "1", "minor": "33"}"#, Some(33)),
+            (r#"{"major": "1", "minor": "33+", "gitVersion": "v1.33.1-eks-1"}"#, Some(33)),
+            (r#"{"major": "1", "minor": "36", "emulationMinor": "33"}"#, Some(36)),
+            (r#"{"minor": "+"}"#, None),
+            (r#"{"minor": 33}"#, None),
+            ("{}", None),
+            ("Forbidden", None),
+        ] {
+            assert_eq!(minor(version.as_bytes()), number, "{version}");
+        }
+    }
 
     #[test]
     fn the_certificate_is_verified_for_the_configured_name() {

@@ -23,6 +23,7 @@ pub async fn finish(cx: &Arc<Context>, profile: &str, state: &State) -> Result<R
     }
     cx.prober.forget(profile);
     cx.registration.forget(profile);
+    cx.pacing.forget(profile);
     cx.metrics.forget(profile);
     // If the finalizer was removed by force, the garbage collector deletes policies and bindings, but not the
     // parameters. They are deleted last, as always.

@@ -4,7 +4,7 @@ use std::{ops::ControlFlow, sync::Arc, time::Duration};
 
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::ObjectMeta, jiff::Timestamp};
 use palisade_api::{conditions::Outcome, names};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use super::{
     error::ReconcileError,
@@ -15,10 +15,12 @@ use crate::{
     api_request::ApiError,
     apply::{dry_run, transition},
     context::{Context, state::State},
+    generated::compare::needs_compilation,
     generations::accepted::{AcceptedProfile, Rejection, Verdict},
     mutation::mutate::{self, MutationState, mutate},
     object_name::ProfileName,
-    param_plan::jobs::PendingWrites,
+    pacing::Permit,
+    param_plan::{jobs::PendingWrites, profile_params::Summary},
     probe::EnforcementAnswer,
     queue::{MinDelay, Requeue},
     registration::Wanted,
@@ -70,6 +72,7 @@ impl Reconcile<'_> {
         let unregistered = cx.registration.problem(profile);
         let error = error.or_else(|| unregistered.map(|problem| format!("the registration of the webhook: {problem}")));
         let programmed = conditions::programmed(verdict, error.as_deref(), &summary, target);
+        let programmed = conditions::with_warning(programmed, cx.pacing.affected());
         let enforced = match self.enforced(progress, target, &programmed, &mut later) {
             ControlFlow::Break(next) => return Ok(next),
             ControlFlow::Continue(enforced) => enforced,
@@ -93,6 +96,7 @@ impl Reconcile<'_> {
     ) -> Result<ControlFlow<Requeue, Result<(), ReconcileError>>, ReconcileError> {
         let Self { cx, profile, state, verdict, .. } = *self;
         if state.in_force().accepted.as_ref().is_some_and(|accepted| accepted.is_same(target)) {
+            cx.pacing.forget(profile);
             return Ok(ControlFlow::Continue(Ok(())));
         }
         let begun = progress.revision.is_of(target.generation()) || is_begun(cx, profile, target.generation());
@@ -107,6 +111,9 @@ impl Reconcile<'_> {
         if cx.stop.is_cancelled() {
             return Ok(ControlFlow::Break(Requeue::Change));
         }
+        if let Some(next) = self.paced(progress, target, later).await {
+            return Ok(ControlFlow::Break(next));
+        }
         match transition::put_in_force(cx, profile, state, target).await {
             Err(error) if error.is_refusal() && verdict.is_ok() => {
                 let rejection = Rejection::by_api_server("a policy or binding", &error);
@@ -116,6 +123,37 @@ impl Reconcile<'_> {
             }
             result => Ok(ControlFlow::Continue(result.map_err(ReconcileError::Apply))),
         }
+    }
+
+    /// When to try again, if API servers may not compile the policies of `target` now. An earlier generation is restored
+    /// without a wait: requests depend on it.
+    async fn paced(
+        &self,
+        progress: &mut Progress,
+        target: &Arc<AcceptedProfile>,
+        later: &mut MinDelay,
+    ) -> Option<Requeue> {
+        let Self { cx, profile, verdict, .. } = *self;
+        if verdict.is_err() || !needs_compilation(&cx.store, profile, target) {
+            return None;
+        }
+        match cx.pacing.permit(profile) {
+            Permit::Now => return None,
+            Permit::Unknown => {}
+            Permit::After(wait) => {
+                let due = Instant::now() + wait;
+                let summary = self.state.params().summary(target).unwrap_or_default();
+                let programmed = conditions::paced(&cx.pacing.affected().unwrap_or_default());
+                // The status may be written late, the policies not.
+                match timeout(wait, self.report_unprogrammed(progress, programmed, summary)).await {
+                    Ok(Ok(())) => {}
+                    Ok(Err(error)) => tracing::warn!(%error, "could not report that policies wait for the next round"),
+                    Err(_) => tracing::warn!("could not report in time that policies wait for the next round"),
+                }
+                later.at(Some(due.saturating_duration_since(Instant::now())));
+            }
+        }
+        Some(later.next())
     }
 
     /// Saves the generation in effect, and keeps the webhook and the engine that mutates pods as it requires.
@@ -200,6 +238,16 @@ impl Reconcile<'_> {
             Ok(_) => conditions::pending(&summary),
             Err(_) => conditions::programmed(self.verdict, None, &summary, target),
         };
+        self.report_unprogrammed(progress, programmed, summary).await
+    }
+
+    /// Reports that a generation waits.
+    async fn report_unprogrammed(
+        &self,
+        progress: &mut Progress,
+        programmed: Condition,
+        summary: Summary,
+    ) -> Result<(), ReconcileError> {
         let enforced = not_programmed("the profile is not yet programmed");
         let conditions = [conditions::accepted(self.verdict), programmed, enforced];
         write_status(self.cx, self.observed, progress, conditions, summary).await

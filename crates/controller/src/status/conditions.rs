@@ -14,6 +14,7 @@ use palisade_compiler::exempt_tenants;
 use crate::{
     generations::accepted::{AcceptedProfile, Verdict},
     message::{self, counted},
+    pacing::ROUND_INTERVAL,
     param_plan::profile_params::Summary,
     status::{Condition, ConditionStatus},
     watch::store::ObservedProfile,
@@ -71,6 +72,28 @@ pub fn not_programmed(message: impl Into<String>) -> Condition {
 pub fn pending(summary: &Summary) -> Condition {
     let message = format!("{} of {} namespaces have their parameters", summary.ready, summary.selected);
     Condition::new(ConditionType::Programmed, ConditionStatus::False, Reason::Pending, message)
+}
+
+/// The policies wait for the next round of writes ([`crate::pacing`]).
+pub fn paced(servers: &str) -> Condition {
+    let message = format!(
+        "the policies will be written within {} s: API servers can exit while they compile a policy, so changes are \
+         collected; affected: {servers}",
+        ROUND_INTERVAL.as_secs()
+    );
+    Condition::new(ConditionType::Programmed, ConditionStatus::False, Reason::Pending, message)
+}
+
+/// Adds a warning about affected API servers to Programmed.
+pub fn with_warning(mut programmed: Condition, affected: Option<String>) -> Condition {
+    if let Some(servers) = affected.filter(|_| programmed.status == ConditionStatus::True) {
+        let _ = write!(
+            programmed.message,
+            "; warning: API servers can exit while they compile a policy: upgrade to Kubernetes 1.34 or later; affected: \
+             {servers}"
+        );
+    }
+    programmed
 }
 
 /// Nothing of a new generation was written: the API server gave no verdict on it.

@@ -86,12 +86,18 @@ impl Mock {
             rule: Mutex::new(Box::new(|_| Respond::Normally)),
             version: AtomicU64::new(100),
         });
-        let server = Arc::clone(&mock);
+        let client = mock.client();
+        (mock, client)
+    }
+
+    /// Another client of it.
+    pub fn client(self: &Arc<Self>) -> Client {
+        let server = Arc::clone(self);
         let service = tower::service_fn(move |request| {
             let server = Arc::clone(&server);
             async move { Ok::<_, Infallible>(server.serve(request).await) }
         });
-        (mock, Client::new(service, "default"))
+        Client::new(service, "default")
     }
 
     /// From now on it answers like this.
@@ -113,6 +119,13 @@ impl Mock {
     pub fn writes(&self) -> Vec<String> {
         let asked = self.asked();
         asked.iter().filter(|asked| asked.is_write()).map(|asked| format!("{} {}", asked.method, asked.path)).collect()
+    }
+
+    /// The objects of a kind, by its plural.
+    pub fn list(&self, plural: &str) -> Vec<Json> {
+        let objects = lock(&self.objects);
+        let of_kind = |path: &&String| path.rsplit('/').nth(1) == Some(plural);
+        objects.iter().filter(|(path, _)| of_kind(path)).map(|(_, object)| object.clone()).collect()
     }
 
     /// An object by its path.

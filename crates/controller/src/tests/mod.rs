@@ -6,6 +6,7 @@ mod generations;
 mod lanes;
 mod mock;
 mod parameters;
+mod policy_writes;
 mod removal;
 mod rollout;
 mod stages;
@@ -48,7 +49,32 @@ struct Setup {
 impl Setup {
     /// With some namespaces, and nothing else.
     fn new(namespaces: &[&str]) -> Self {
-        let (mock, client) = Mock::start();
+        Self::with(Mock::start().0, namespaces)
+    }
+
+    /// Another process, after its first lists.
+    fn restarted(&self, namespaces: &[&str]) -> Self {
+        let next = Self::with(Arc::clone(&self.mock), namespaces);
+        for params in self.mock.list("toolsecurityparams") {
+            next.cx.store.observe_params(Event::Apply(serde_json::from_value(params).unwrap()));
+        }
+        for policy in self.mock.list("validatingadmissionpolicies") {
+            next.cx.store.observe_policy(Event::Apply(serde_json::from_value(policy).unwrap()));
+        }
+        for binding in self.mock.list("validatingadmissionpolicybindings") {
+            next.cx.store.observe_binding(Event::Apply(serde_json::from_value(binding).unwrap()));
+        }
+        for mut profile in self.mock.list("toolsecurityprofiles") {
+            let name = profile["metadata"]["name"].as_str().unwrap();
+            let status = self.mock.get(&format!("{PROFILES}/{name}/status")).unwrap_or_default();
+            profile["status"] = status["status"].clone();
+            next.observe(&profile);
+        }
+        next
+    }
+
+    fn with(mock: Arc<Mock>, namespaces: &[&str]) -> Self {
+        let client = mock.client();
         let supervisor = Supervisor::new(CancellationToken::new());
         let cx = Arc::new(Context::new(client.into(), &Options::default(), supervisor).expect("a client"));
         let store = &cx.store;

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::mock::{LATENCY, Mock};
 use super::{outcome::Outcome, queue::ProbeLease, results::Question, servers::Server, *};
-use crate::{options::ApiServers, status::ConditionStatus};
+use crate::{options::ApiServers, pacing::Pacing, status::ConditionStatus};
 
 /// A prober, the API servers it asks, and the profiles it is asked about.
 struct Setup {
@@ -33,7 +33,8 @@ impl Setup {
         let supervisor = Supervisor::new(CancellationToken::new());
         let which = ApiServers::At((0..count).map(|i| format!("https://server-{i}").parse().unwrap()).collect());
         let config = kube::Config::new("https://server".parse().unwrap());
-        let servers = Servers::new(mocks[0].client(&mocks[0]), Some(config), which, Arc::clone(&metrics));
+        let pacing = Arc::<Pacing>::default();
+        let servers = Servers::new(mocks[0].client(&mocks[0]), Some(config), which, pacing, Arc::clone(&metrics));
         let servers = Arc::new(servers.knowing(known));
         servers.follow(&store, &queue, &supervisor);
         let prober =
@@ -376,7 +377,8 @@ impl Question for Panics {
 async fn probe_is_repeated_after_a_panic() {
     let second = Duration::from_secs(1);
     let (turns, queue) = (Arc::new(ProbeQueue::default()), Arc::new(ProfileQueue::new(Duration::ZERO)));
-    let common = Common { turns: Arc::clone(&turns), queue, supervisor: Supervisor::new(CancellationToken::new()) };
+    let supervisor = Supervisor::new(CancellationToken::new());
+    let common = Common { turns: Arc::clone(&turns), pacing: Arc::default(), queue, supervisor };
     let answers = ProbeResults::new(Arc::new(common), Pace { patience: second, interval: second, retry: second });
     let answers = Arc::new(answers);
     let ask = |works: bool| answers.consult(Key { objects: String::new(), servers: 0 }, Panics(works.into())).0;
