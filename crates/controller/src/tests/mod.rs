@@ -9,6 +9,7 @@ mod parameters;
 mod removal;
 mod rollout;
 mod stages;
+mod transition;
 
 use std::{sync::Arc, time::Duration};
 
@@ -56,10 +57,10 @@ impl Setup {
         store.observe_profile(Event::InitDone);
         store.observe_params(Event::Init);
         store.observe_params(Event::InitDone);
-        store.observe_policy(Event::Init);
-        store.observe_policy(Event::InitDone);
-        store.observe_binding(Event::Init);
-        store.observe_binding(Event::InitDone);
+        store.observe_object::<ValidatingAdmissionPolicy>(Event::Init);
+        store.observe_object::<ValidatingAdmissionPolicy>(Event::InitDone);
+        store.observe_object::<ValidatingAdmissionPolicyBinding>(Event::Init);
+        store.observe_object::<ValidatingAdmissionPolicyBinding>(Event::InitDone);
         store.exceptions.observe(Event::Init);
         store.exceptions.observe(Event::InitDone);
         store.observe_namespace(Event::Init);
@@ -106,9 +107,9 @@ impl Setup {
         binding: impl Fn(ValidatingAdmissionPolicyBinding) -> Event<ValidatingAdmissionPolicyBinding>,
     ) {
         let concerned = if kind == POLICIES {
-            self.cx.store.observe_policy(policy(serde_json::from_value(object).unwrap()))
+            self.cx.store.observe_object(policy(serde_json::from_value(object).unwrap()))
         } else {
-            self.cx.store.observe_binding(binding(serde_json::from_value(object).unwrap()))
+            self.cx.store.observe_object(binding(serde_json::from_value(object).unwrap()))
         };
         self.cx.queues.repairs.trigger(concerned.clone());
         self.cx.queues.reconcile.trigger(concerned);
