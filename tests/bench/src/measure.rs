@@ -179,7 +179,7 @@ async fn prepare(cluster: &Cluster, arm: &Arm) -> Result<Option<Applied>> {
         return Ok(None);
     }
     let seconds = start.elapsed().as_secs_f64();
-    // Policies are in force one after another.
+    // Policies take effect one after another, and the API server does not report the last one.
     tokio::time::sleep(Duration::from_secs(3)).await;
     let objects = arm.objects.iter().map(|object| object["items"].as_array().map_or(1, Vec::len)).sum();
     let bytes = arm.objects.iter().map(|object| object.to_string().len()).sum();

@@ -58,6 +58,7 @@ impl Supervised {
                             timeline.finding(format!("cannot start {}: {error}", inner.program.name));
                         }
                     }
+                    // The interval between two checks: others kill and start the process meanwhile.
                     sleep(Duration::from_millis(100)).await;
                 }
             }

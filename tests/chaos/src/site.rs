@@ -199,6 +199,7 @@ async fn follow(client: Client, leader: Arc<AtomicUsize>, timeline: Arc<Timeline
             }
             last = holder;
         }
+        // The interval between two reads: a watch would end with each fault of the API server.
         sleep(Duration::from_millis(300)).await;
     }
 }

@@ -147,6 +147,7 @@ fn components_end_with_their_parent() -> Result {
     let deadline = Instant::now() + Duration::from_secs(10);
     while children.iter().any(|&pid| is_alive(pid)) {
         assert!(Instant::now() < deadline, "still running: {children:?}");
+        // They are not children of this process, so it cannot wait for their end.
         std::thread::sleep(Duration::from_millis(20));
     }
     // The next start would remove what the killed program could not; do not wait for one.

@@ -131,6 +131,7 @@ async fn create_namespaces(cluster: &Cluster, count: u32) -> Result<()> {
         }
         tokio::time::sleep(Duration::from_millis(500)).await;
     }
+    // A margin: the watches of the API server still deliver these objects, and no object shows when they have.
     tokio::time::sleep(Duration::from_secs(2)).await;
     Ok(())
 }

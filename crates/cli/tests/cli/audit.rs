@@ -63,3 +63,56 @@ fn audit_counts_real_denials_also_of_objects_with_odd_names() {
     let found = audited(&[event("app", 422, None, &rest)]);
     assert_eq!((&found["totals"], &found["withoutDecision"]), (&json!([]), &json!(1)), "{found:#}");
 }
+
+/// The annotation of an admitted request, with the failures of all bindings that audit.
+fn audited_request(failures: &Json) -> Json {
+    json!({
+        "kind": "Event", "apiVersion": "audit.k8s.io/v1", "level": "Metadata", "auditID": "1", "stage": "ResponseComplete",
+        "requestURI": "/api/v1/namespaces/tool-a/pods", "verb": "create", "user": {"username": "jane"},
+        "objectRef": {"resource": "pods", "namespace": "tool-a", "name": "app", "apiVersion": "v1"},
+        "responseStatus": {"metadata": {}, "code": 201}, "requestReceivedTimestamp": "2026-11-24T00:00:00.000000Z",
+        "annotations": {
+            "authorization.k8s.io/decision": "allow",
+            "validation.policy.admission.k8s.io/validation_failure": failures.to_string(),
+        },
+    })
+}
+
+#[test]
+fn audit_counts_each_failure_in_one_annotation_once() {
+    let failure = |policy: &str, binding: &str, actions: &[&str], message: &str| json!({"policy": policy, "binding": binding, "validationActions": actions, "expressionIndex": 0, "message": message});
+    let two =
+        "2 violations of ToolSecurityProfile tools: [privileged] container \"a\"; [hostPorts] container \"a\": is 80";
+    let one = "1 violation of ToolSecurityProfile batch: [privileged] container \"a\"";
+    let event = audited_request(&json!([
+        failure("palisade-tools-pods", "palisade-tools-pods-warn", &["Warn", "Audit"], two),
+        // The binding for updates of the same policy reports the same violations.
+        failure("palisade-tools-pods", "palisade-tools-pods-updates-warn", &["Warn", "Audit"], two),
+        failure("palisade-batch-pods", "palisade-batch-pods-audit", &["Audit"], one),
+        failure("theirs", "theirs", &["Audit"], "1 violation of ToolSecurityProfile theirs: [privileged] x"),
+    ]));
+    let count = |action: &str, profile: &str| json!({"profile": profile, "action": action, "requests": 1});
+    let check = |action: &str, profile: &str, check: &str| json!({"profile": profile, "action": action, "check": check, "requests": 1, "namespaces": 1});
+    let found = audited(&[event.clone()]);
+    assert_eq!(found["totals"], json!([count("Audited", "batch"), count("Warned", "tools")]), "{found:#}");
+    let checks = [
+        check("Audited", "batch", "privileged"),
+        check("Warned", "tools", "hostPorts"),
+        check("Warned", "tools", "privileged"),
+    ];
+    assert_eq!(found["checks"], json!(checks), "{found:#}");
+    assert_eq!(found["deniedByOtherPolicies"], json!(0), "{found:#}");
+
+    let run = run_in(std::path::Path::new("."), &["audit", "-"], event.to_string());
+    assert_eq!((run.code, run.err.as_str()), (Some(0), ""), "{}", run.out);
+    let rows: Vec<Vec<_>> = run.out.lines().map(|line| line.split_whitespace().collect()).collect();
+    for row in [
+        ["batch", "Audited", "(any)", "1", "1"],
+        ["tools", "Warned", "(any)", "1", "1"],
+        ["tools", "Warned", "hostPorts", "1", "1"],
+        ["tools", "Warned", "privileged", "1", "1"],
+    ] {
+        assert_eq!(rows.iter().filter(|found| **found == row).count(), 1, "{row:?} in\n{}", run.out);
+    }
+    assert!(!run.out.contains("theirs"), "{}", run.out);
+}

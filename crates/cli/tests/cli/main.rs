@@ -4,6 +4,7 @@
 mod audit;
 mod check;
 mod ci;
+mod cluster;
 mod color;
 mod documents;
 mod eval;

@@ -159,12 +159,14 @@ fn init_writes_a_passing_suite_for_a_profile() {
 #[test]
 fn watch_mode_reruns_when_a_file_changes() {
     let directory = example("replicas <=", "replicas <=");
-    let mut child = palisade(directory.path()).args(["test", "--watch"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut command = palisade(directory.path());
+    let mut child = command.args(["test", "--watch"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let mut summaries = lines.map(Result::unwrap).filter(|line| line.contains(" passed, "));
     assert_eq!(summaries.next().as_deref(), Some("12 passed, 0 failed"));
-    // Before this the first look at the times of the files may be under way.
-    std::thread::sleep(std::time::Duration::from_millis(500));
+    // It reports this after it has read the times of the files.
+    let mut notes = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    assert!(notes.any(|note| note.starts_with("waiting for changes")));
     let policy = directory.path().join("policy.yaml");
     let text = fs::read_to_string(&policy).unwrap();
     fs::write(&policy, text.replace("replicas <=", "replicas <")).unwrap();

@@ -6,7 +6,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use k8s_openapi::api::admissionregistration::v1::{ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding};
+use k8s_openapi::{
+    Resource as _,
+    api::admissionregistration::v1::{ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding},
+};
 use kube::{Api, Resource, core::ObjectMeta};
 use palisade_api::{
     Stage,
@@ -23,12 +26,12 @@ use crate::{
         state::{InForce, PropagationDelay, State},
     },
     generated::{
-        compare::{is_binding, is_part, is_policy, same_spec},
+        compare::{is_desired, is_part, same_spec},
         converge::converge,
     },
     generations::accepted::AcceptedProfile,
     param_plan::retained::RetainedParams,
-    watch::store::ObservedPair,
+    watch::store::{ObservedPair, ValidatingObject},
 };
 
 /// How long to wait until a probe shows that a policy denies. Shorter than a write may take ([`crate::apply::transition`]).
@@ -37,9 +40,6 @@ const DENIAL_TIMEOUT: Duration = Duration::from_secs(8);
 const UNPROBED_DELAY: Duration = Duration::from_secs(5);
 /// How long between two such probes.
 const PROBE_INTERVAL: Duration = Duration::from_millis(100);
-
-const POLICY: &str = "ValidatingAdmissionPolicy";
-const BINDING: &str = "ValidatingAdmissionPolicyBinding";
 
 /// The parameters to keep for the policy in the cluster, the policy in effect, and the previous policy.
 pub fn retained(cx: &Context, profile: &str, state: &State) -> RetainedParams {
@@ -146,7 +146,7 @@ async fn write_pair(
     // twice, but it is always evaluated.
     let PolicyWithBindings { policy: _, binding, updates, staged } = desired;
     for binding in staged.iter().chain(updates).chain([binding]) {
-        write_binding(cx, accepted, state, binding, found(&observed, binding)).await?;
+        write_object(cx, accepted, state, binding, observed.binding(binding)).await?;
     }
     delete_surplus(cx, profile, part, desired).await
 }
@@ -169,9 +169,9 @@ async fn relax(
     for (former, found) in relaxed_bindings(&observed, desired) {
         let staged = names::staged(former, Stage::Deny);
         if let Some(in_deny) = in_deny.filter(|_| !observed.bindings.contains_key(&staged)) {
-            write_binding(cx, accepted, state, &narrowed(found, staged, in_deny), None).await?;
+            write_object(cx, accepted, state, &narrowed(found, staged, in_deny), None).await?;
         }
-        write_binding(cx, accepted, state, &relaxed(found, &desired.binding), Some(found)).await?;
+        write_object(cx, accepted, state, &relaxed(found, &desired.binding), Some(found)).await?;
     }
     Ok(())
 }
@@ -180,8 +180,8 @@ async fn relax(
 async fn delete_surplus(cx: &Context, profile: &str, part: Part, desired: &PolicyWithBindings) -> Result<(), ApiError> {
     for surplus in cx.store.pair(profile, part).bindings.into_keys() {
         if !desired.bindings().any(|binding| name(binding) == surplus) {
-            delete::binding(cx, &surplus).await?;
-            cx.metrics.writes.wrote(BINDING, "delete");
+            delete::object::<ValidatingAdmissionPolicyBinding>(cx, &surplus).await?;
+            cx.metrics.writes.wrote(ValidatingAdmissionPolicyBinding::KIND, "delete");
         }
     }
     Ok(())
@@ -189,14 +189,6 @@ async fn delete_surplus(cx: &Context, profile: &str, part: Part, desired: &Polic
 
 fn name(binding: &ValidatingAdmissionPolicyBinding) -> &str {
     binding.metadata.name.as_deref().unwrap_or_default()
-}
-
-/// The binding of the same name in the cluster.
-fn found<'a>(
-    observed: &'a ObservedPair,
-    binding: &ValidatingAdmissionPolicyBinding,
-) -> Option<&'a ValidatingAdmissionPolicyBinding> {
-    observed.bindings.get(name(binding)).map(AsRef::as_ref)
 }
 
 fn denies(binding: &ValidatingAdmissionPolicyBinding) -> bool {
@@ -242,16 +234,18 @@ async fn delete_pair(cx: &Context, profile: &str, part: Part) -> Result<(), ApiE
     let observed = cx.store.pair(profile, part);
     if !observed.bindings.is_empty() {
         delete::bindings(cx, profile, part).await?;
-        cx.metrics.writes.wrote(BINDING, "delete");
+        cx.metrics.writes.wrote(ValidatingAdmissionPolicyBinding::KIND, "delete");
     }
     if observed.policy.is_some() {
         delete::policy(cx, profile, part).await?;
-        cx.metrics.writes.wrote(POLICY, "delete");
+        cx.metrics.writes.wrote(ValidatingAdmissionPolicy::KIND, "delete");
         tracing::info!(profile, ?part, "deleted a policy that the profile no longer needs");
     }
     Ok(())
 }
 
+/// Writes a policy. If its spec changes, parameters of the previous one are kept until the API server certainly
+/// evaluates the new one.
 async fn write_policy(
     cx: &Context,
     accepted: &AcceptedProfile,
@@ -259,11 +253,6 @@ async fn write_policy(
     desired: &ValidatingAdmissionPolicy,
     observed: Option<&ValidatingAdmissionPolicy>,
 ) -> Result<(), ApiError> {
-    let same = |found: &ValidatingAdmissionPolicy| is_policy(desired, found);
-    if observed.is_some_and(same) {
-        return Ok(());
-    }
-    let drift = drifted(&state.in_force(), accepted, observed.map(|policy| &policy.metadata));
     let new_spec = observed.is_none_or(|observed| !same_spec(&desired.spec, &observed.spec));
     if new_spec {
         let before =
@@ -277,43 +266,37 @@ async fn write_policy(
     }
     // Also before the write: a write without an answer may have succeeded.
     cx.pacing.wrote();
-    let api: Api<ValidatingAdmissionPolicy> = Api::all(cx.client.clone());
-    let (written, verb) = converge(&api, desired, observed, names::field_manager::POLICY, same).await?;
-    tracing::info!(profile = accepted.compiled.profile, verb = ?verb, drift, "wrote a policy");
-    cx.metrics.writes.wrote(POLICY, verb.label());
-    cx.store.wrote_policy(written);
+    write_object(cx, accepted, state, desired, observed).await?;
     cx.pacing.wrote();
-    {
-        let mut in_force = state.in_force();
-        in_force.wrote = true;
-        if new_spec {
-            // The API server begins to evaluate it after the write, not before.
-            in_force.propagation.since = Instant::now();
-        }
+    if new_spec {
+        // The API server begins to evaluate it after the write, not before.
+        state.in_force().propagation.since = Instant::now();
     }
-    report_drift(cx, accepted, drift, POLICY, desired);
     Ok(())
 }
 
-async fn write_binding(
+/// Writes a policy or binding, unless it has its desired state.
+async fn write_object<K: ValidatingObject>(
     cx: &Context,
     accepted: &AcceptedProfile,
     state: &State,
-    desired: &ValidatingAdmissionPolicyBinding,
-    observed: Option<&ValidatingAdmissionPolicyBinding>,
+    desired: &K,
+    observed: Option<&K>,
 ) -> Result<(), ApiError> {
-    let same = |found: &ValidatingAdmissionPolicyBinding| is_binding(desired, found);
+    let same = |found: &K| is_desired(desired, found);
     if observed.is_some_and(same) {
         return Ok(());
     }
-    let drift = drifted(&state.in_force(), accepted, observed.map(|binding| &binding.metadata));
-    let api: Api<ValidatingAdmissionPolicyBinding> = Api::all(cx.client.clone());
+    let drift = drifted(&state.in_force(), accepted, observed.map(K::meta));
+    let api: Api<K> = Api::all(cx.client.clone());
     let (written, verb) = converge(&api, desired, observed, names::field_manager::POLICY, same).await?;
-    tracing::info!(profile = accepted.compiled.profile, verb = ?verb, drift, "wrote a binding");
-    cx.metrics.writes.wrote(BINDING, verb.label());
-    cx.store.wrote_binding(written);
+    tracing::info!(profile = accepted.compiled.profile, verb = ?verb, drift, "wrote a {}", K::NOUN);
+    cx.metrics.writes.wrote(K::KIND, verb.label());
+    cx.store.wrote_object(written);
     state.in_force().wrote = true;
-    report_drift(cx, accepted, drift, BINDING, desired);
+    if drift {
+        report_drift::<K>(cx, accepted, K::KIND, desired.meta());
+    }
     Ok(())
 }
 
@@ -324,16 +307,15 @@ fn drifted(in_force: &InForce, accepted: &AcceptedProfile, found: Option<&Object
     in_force.confirmed == Some(generation) || annotation == Some(&generation.to_string())
 }
 
-fn report_drift<K>(cx: &Context, accepted: &AcceptedProfile, drift: bool, kind: &'static str, repaired: &K)
+/// Reports that an object which another client had changed was restored.
+pub fn report_drift<K>(cx: &Context, accepted: &AcceptedProfile, kind: &'static str, restored: &ObjectMeta)
 where
     K: Resource<DynamicType = ()>,
 {
-    if drift {
-        cx.metrics.writes.drifted(kind);
-        let name = repaired.meta().name.as_deref().unwrap_or_default();
-        let note = format!("{kind} {name} was changed by another client and restored");
-        cx.events.repaired::<K>(&accepted.profile.metadata, repaired.meta(), &note);
-    }
+    cx.metrics.writes.drifted(kind);
+    let name = restored.name.as_deref().unwrap_or_default();
+    let note = format!("{kind} {name} was changed by another client and restored");
+    cx.events.repaired::<K>(&accepted.profile.metadata, restored, &note);
 }
 
 #[cfg(test)]

@@ -121,11 +121,11 @@ async fn send_all(cx: &Context, accepted: &AcceptedProfile) -> Result<Result<(),
             return Ok(Err(rejection));
         }
         for binding in pair.bindings() {
-            let found = binding.metadata.name.as_ref().and_then(|name| observed.bindings.get(name));
+            let found = observed.binding(binding);
             let mut binding = binding.clone();
             binding.spec.param_ref = binding.spec.param_ref.filter(|_| !unknown);
             let api = Api::<ValidatingAdmissionPolicyBinding>::all(client());
-            if let Some(rejection) = ask(&api, &binding, found.map(AsRef::as_ref)).await? {
+            if let Some(rejection) = ask(&api, &binding, found).await? {
                 return Ok(Err(rejection));
             }
         }

@@ -1,14 +1,14 @@
 //! Comparison of the cluster with the desired objects.
 
-use k8s_openapi::{
-    api::admissionregistration::v1::{ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding},
-    apimachinery::pkg::apis::meta::v1::ObjectMeta,
-};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use palisade_api::names::Part;
 use serde::Serialize;
 use serde_json::Value as Json;
 
-use crate::{generations::accepted::AcceptedProfile, watch::store::Store};
+use crate::{
+    generations::accepted::AcceptedProfile,
+    watch::store::{Store, ValidatingObject},
+};
 
 /// True if the cluster has exactly the compiled policies and bindings.
 pub fn is_bundle(store: &Store, profile: &str, accepted: &AcceptedProfile) -> bool {
@@ -20,13 +20,9 @@ pub fn is_part(store: &Store, profile: &str, accepted: &AcceptedProfile, part: P
     let found = store.pair(profile, part);
     match accepted.compiled.bundle.part(part) {
         Some(pair) => {
-            let is_there = |binding: &ValidatingAdmissionPolicyBinding| {
-                let name = binding.metadata.name.as_deref().unwrap_or_default();
-                found.bindings.get(name).is_some_and(|found| is_binding(binding, found))
-            };
-            found.policy.as_ref().is_some_and(|found| is_policy(&pair.policy, found))
+            found.policy.as_ref().is_some_and(|found| is_desired(&pair.policy, found))
                 && found.bindings.len() == pair.bindings().count()
-                && pair.bindings().all(is_there)
+                && pair.bindings().all(|one| found.binding(one).is_some_and(|found| is_desired(one, found)))
         }
         None => found.metadata().next().is_none(),
     }
@@ -40,19 +36,14 @@ pub fn needs_compilation(store: &Store, profile: &str, accepted: &AcceptedProfil
         let variables = pair.policy.spec.as_ref().and_then(|spec| spec.variables.as_ref());
         let name = pair.policy.metadata.name.as_ref();
         let is_bound = found.bindings.values().any(|binding| Some(&binding.spec.policy_name) == name);
-        let same = found.policy.is_some_and(|found| is_policy(&pair.policy, &found));
+        let same = found.policy.is_some_and(|found| is_desired(&pair.policy, &found));
         variables.is_some_and(|variables| !variables.is_empty()) && !(is_bound && same)
     })
 }
 
-/// True if a policy has its desired state.
-pub fn is_policy(desired: &ValidatingAdmissionPolicy, found: &ValidatingAdmissionPolicy) -> bool {
-    same_meta(&desired.metadata, &found.metadata) && same_spec(&desired.spec, &found.spec)
-}
-
-/// True if a binding has its desired state.
-pub fn is_binding(desired: &ValidatingAdmissionPolicyBinding, found: &ValidatingAdmissionPolicyBinding) -> bool {
-    same_meta(&desired.metadata, &found.metadata) && same_spec(&desired.spec, &found.spec)
+/// True if a policy or binding has its desired state.
+pub fn is_desired<K: ValidatingObject>(desired: &K, found: &K) -> bool {
+    same_meta(desired.meta(), found.meta()) && same_spec(desired.spec(), found.spec())
 }
 
 /// True if the metadata has all desired entries. Additional entries cause no harm.

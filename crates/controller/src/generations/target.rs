@@ -105,8 +105,9 @@ impl Generations {
     /// the refutation by an earlier process, if the status has one: a restart must not try that generation again.
     pub fn propose(&mut self, generation: Option<i64>, compiled: Verdict, reported: Option<RefutedGeneration>) {
         self.proposed = Some(Proposed { generation, compiled });
-        if self.refuted.is_none() && self.proven.is_none() && self.earlier_last_good().is_some() {
-            self.proven = reported.is_some().then(|| self.last_good.clone()).flatten();
+        // A process that has proven or refuted a generation knows more than the report.
+        if reported.is_some() && self.proven.is_none() && self.earlier_last_good().is_some() {
+            self.proven.clone_from(&self.last_good);
             self.refuted = reported;
         }
     }

@@ -229,6 +229,33 @@ fn refuted_generation_gives_way_to_the_proven_one() {
 }
 
 #[test]
+fn only_another_proven_generation_replaces_a_refuted_one() {
+    let profiles = Profiles::new();
+    for proven in [None, Some(1), Some(2), Some(3)] {
+        for refuted in 1..=3 {
+            let mut generations = Generations::default();
+            generations.propose(Some(refuted), Ok(profiles.generation(refuted)), None);
+            generations.set_last_good(Some(profiles.generation(refuted)));
+            if let Some(proven) = proven {
+                generations.prove(&profiles.generation(proven));
+            }
+            let result = generations.refute(refuted, "the probe was denied");
+            let rejection = result.map(|result| (result.generation, Arc::clone(&result.rejection)));
+            let replaced = proven.filter(|proven| *proven != refuted);
+            let last_good = generations.last_good().map(|accepted| accepted.generation());
+            assert_eq!(last_good, replaced.or(Some(refuted)), "{proven:?} {refuted}");
+            assert_eq!(rejection.as_ref().map(|(of, _)| *of), replaced.map(|_| refuted), "{proven:?} {refuted}");
+            if let (Some((_, rejection)), Some(replaced)) = (rejection, replaced) {
+                let message = &rejection.message;
+                let restored =
+                    format!("the probe was denied; therefore the spec of generation {replaced} was restored");
+                assert!(message.starts_with(&restored), "{message}");
+            }
+        }
+    }
+}
+
+#[test]
 fn reported_refutation_counts_only_after_a_restart_with_another_last_good_generation() {
     let profiles = Profiles::new();
     let reported = || Some(RefutedGeneration::new(2, "why", 1));
@@ -245,14 +272,55 @@ fn reported_refutation_counts_only_after_a_restart_with_another_last_good_genera
     }
 }
 
+/// After a restart, a reported refutation also shows that the last good generation was proven: a later edit that is
+/// refuted is replaced by it.
+#[test]
+fn reported_refutation_proves_the_last_good_generation() {
+    let profiles = Profiles::new();
+    for (reported, replaced) in [(true, Some(1)), (false, None)] {
+        let mut generations = Generations::default();
+        generations.set_last_good(Some(profiles.generation(1)));
+        let report = reported.then(|| RefutedGeneration::new(2, "why", 1));
+        generations.propose(Some(2), Ok(profiles.generation(2)), report);
+        assert_eq!(generations.candidate().is_none(), reported);
+        generations.propose(Some(3), Ok(profiles.generation(3)), None);
+        generations.set_last_good(Some(profiles.generation(3)));
+        assert_eq!(generations.refute(3, "why").is_some(), replaced.is_some(), "{reported}");
+        let last_good = generations.last_good().map(|accepted| accepted.generation());
+        assert_eq!(last_good, replaced.or(Some(3)), "{reported}");
+    }
+}
+
+/// A process that has refuted a generation does not need the report about it, which may be of another generation.
+#[test]
+fn reported_refutation_does_not_replace_one_of_this_process() {
+    let profiles = Profiles::new();
+    let mut generations = Generations::default();
+    generations.prove(&profiles.generation(1));
+    generations.refute(2, "of this process");
+    generations.propose(Some(2), Ok(profiles.generation(2)), Some(RefutedGeneration::new(2, "of the status", 1)));
+    let Decision { verdict, target } = generations.decide(None);
+    assert!(verdict.unwrap_err().message.starts_with("of this process"));
+    assert!(matches!(target, Target::Enforce(accepted) if accepted.generation() == 1));
+}
+
 #[test]
 fn only_another_last_good_generation_is_restored_after_a_restart() {
     let profiles = Profiles::new();
-    let mut generations = Generations::default();
-    assert!(generations.to_restore(Some(2)).is_none());
-    generations.set_last_good(Some(profiles.generation(1)));
-    assert!(generations.to_restore(Some(1)).is_none());
-    assert!(generations.to_restore(Some(2)).is_some());
-    generations.set_in_force(Some(profiles.generation(1)));
-    assert!(generations.to_restore(Some(2)).is_none());
+    // Generation 0 is a profile without one.
+    let all = [None, Some(0), Some(1), Some(2)];
+    for last_good in all {
+        for proposed in all {
+            for in_force in all {
+                let mut generations = Generations::default();
+                generations.set_last_good(last_good.map(|generation| profiles.generation(generation)));
+                generations.set_in_force(in_force.map(|generation| profiles.generation(generation)));
+                let restored = generations.to_restore(proposed).map(|accepted| accepted.generation());
+                let expected = last_good.filter(|last_good| *last_good != proposed.unwrap_or(0) && in_force.is_none());
+                assert_eq!(restored, expected, "{last_good:?} {proposed:?} {in_force:?}");
+                let kept = generations.kept().map(|accepted| accepted.generation());
+                assert_eq!(kept, in_force.or(last_good));
+            }
+        }
+    }
 }

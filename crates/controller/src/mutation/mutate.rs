@@ -28,6 +28,7 @@ use tokio::time::Instant;
 
 use crate::{
     api_request::{ApiError, call, gone},
+    apply::bundle::report_drift,
     context::Context,
     generated::{
         compare::{same_meta, same_spec},
@@ -297,10 +298,7 @@ where
     tracing::info!(kind, ?verb, drift, "wrote a mutating policy or binding");
     cx.metrics.writes.wrote(kind, verb.label());
     if drift {
-        cx.metrics.writes.drifted(kind);
-        let name = written.meta().name.as_deref().unwrap_or_default();
-        let note = format!("{kind} {name} was changed by another client and restored");
-        cx.events.repaired::<K>(&accepted.profile.metadata, written.meta(), &note);
+        report_drift::<K>(cx, accepted, kind, written.meta());
     }
     Ok(())
 }

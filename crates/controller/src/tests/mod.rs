@@ -10,6 +10,7 @@ mod policy_writes;
 mod removal;
 mod rollout;
 mod stages;
+mod transition;
 
 use std::{sync::Arc, time::Duration};
 
@@ -82,10 +83,10 @@ impl Setup {
         store.observe_profile(Event::InitDone);
         store.observe_params(Event::Init);
         store.observe_params(Event::InitDone);
-        store.observe_policy(Event::Init);
-        store.observe_policy(Event::InitDone);
-        store.observe_binding(Event::Init);
-        store.observe_binding(Event::InitDone);
+        store.observe_object::<ValidatingAdmissionPolicy>(Event::Init);
+        store.observe_object::<ValidatingAdmissionPolicy>(Event::InitDone);
+        store.observe_object::<ValidatingAdmissionPolicyBinding>(Event::Init);
+        store.observe_object::<ValidatingAdmissionPolicyBinding>(Event::InitDone);
         store.exceptions.observe(Event::Init);
         store.exceptions.observe(Event::InitDone);
         store.observe_namespace(Event::Init);
@@ -132,9 +133,9 @@ impl Setup {
         binding: impl Fn(ValidatingAdmissionPolicyBinding) -> Event<ValidatingAdmissionPolicyBinding>,
     ) {
         let concerned = if kind == POLICIES {
-            self.cx.store.observe_policy(policy(serde_json::from_value(object).unwrap()))
+            self.cx.store.observe_object(policy(serde_json::from_value(object).unwrap()))
         } else {
-            self.cx.store.observe_binding(binding(serde_json::from_value(object).unwrap()))
+            self.cx.store.observe_object(binding(serde_json::from_value(object).unwrap()))
         };
         self.cx.queues.repairs.trigger(concerned.clone());
         self.cx.queues.reconcile.trigger(concerned);

@@ -84,9 +84,9 @@ pub fn start(client: &Client, store: &Arc<Store>, queues: &Queues, supervisor: &
         Api::all(client.clone()),
         managed.clone(),
         both.clone(),
-        Store::observe_policy,
+        Store::observe_object,
     );
-    follow.kind::<ValidatingAdmissionPolicyBinding>(Api::all(client.clone()), managed, both, Store::observe_binding);
+    follow.kind::<ValidatingAdmissionPolicyBinding>(Api::all(client.clone()), managed, both, Store::observe_object);
 }
 
 struct Follow<'a> {

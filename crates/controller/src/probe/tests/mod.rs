@@ -141,11 +141,11 @@ async fn probe_result_is_dropped_when_a_policy_is_replaced() {
         "metadata": {"name": "palisade-a-pods", "uid": "other", "generation": 1, "resourceVersion": "7"},
     }))
     .unwrap();
-    setup.store.wrote_policy(policy.clone());
+    setup.store.wrote_object(policy.clone());
     assert_eq!(setup.prober.enforcement(&accepted).0, None);
     setup.until(&accepted, Reason::ProbesPassed, LIMIT).await;
     // And another one for workloads.
-    setup.store.wrote_policy(ValidatingAdmissionPolicy {
+    setup.store.wrote_object(ValidatingAdmissionPolicy {
         metadata: k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta {
             name: Some("palisade-a-workloads".into()),
             ..policy.metadata

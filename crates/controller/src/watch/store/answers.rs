@@ -5,14 +5,14 @@
 
 use std::sync::Arc;
 
-use k8s_openapi::api::{
-    admissionregistration::v1::{ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding},
-    core::v1::Namespace as CoreNamespace,
-};
+use k8s_openapi::api::core::v1::Namespace as CoreNamespace;
 use kube::core::PartialObjectMeta;
 use palisade_api::{ToolSecurityParams, ToolSecurityProfile, ToolSecurityProfileStatus};
 
-use super::{ObservedProfile, ProfileNames, Store, binding_row, namespace_row, params_row, policy_row};
+use super::{
+    ObservedProfile, ProfileNames, Store, namespace_row, params_row,
+    validating::{ValidatingObject, row},
+};
 
 impl Store {
     /// A namespace was written. The response has its new state, which may differ in more than the written fields.
@@ -58,35 +58,19 @@ impl Store {
         inner.params.remove(key, version);
     }
 
-    /// A policy was written.
-    pub fn wrote_policy(&self, policy: ValidatingAdmissionPolicy) {
-        let (key, version, value) = policy_row(policy);
-        self.lock().policies.wrote(key, version, value);
+    /// A policy or binding was written.
+    pub fn wrote_object<K: ValidatingObject>(&self, written: K) {
+        let (key, version, value) = row(written);
+        K::table(&mut self.lock()).wrote(key, version, value);
     }
 
-    /// The version of a policy, for [`Self::deleted_policy`].
-    pub fn policy_version(&self, name: &str) -> u64 {
-        self.lock().policies.version_of(&name.to_owned())
+    /// The version of a policy or binding, for [`Self::deleted_object`].
+    pub fn object_version<K: ValidatingObject>(&self, name: &str) -> u64 {
+        K::table(&mut self.lock()).version_of(&name.to_owned())
     }
 
-    /// A policy was deleted that had this version before, as [`Self::deleted_params`].
-    pub fn deleted_policy(&self, name: &str, version: u64) {
-        self.lock().policies.remove(name.to_owned(), version);
-    }
-
-    /// The version of a binding, for [`Self::deleted_binding`].
-    pub fn binding_version(&self, name: &str) -> u64 {
-        self.lock().bindings.version_of(&name.to_owned())
-    }
-
-    /// A binding was deleted that had this version before, as [`Self::deleted_params`].
-    pub fn deleted_binding(&self, name: &str, version: u64) {
-        self.lock().bindings.remove(name.to_owned(), version);
-    }
-
-    /// A binding was written.
-    pub fn wrote_binding(&self, binding: ValidatingAdmissionPolicyBinding) {
-        let (key, version, value) = binding_row(binding);
-        self.lock().bindings.wrote(key, version, value);
+    /// A policy or binding was deleted that had this version before, as [`Self::deleted_params`].
+    pub fn deleted_object<K: ValidatingObject>(&self, name: &str, version: u64) {
+        K::table(&mut self.lock()).remove(name.to_owned(), version);
     }
 }

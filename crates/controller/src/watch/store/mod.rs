@@ -5,6 +5,7 @@
 //! announces it later changes nothing, so that a write does not cause the next reconcile.
 
 mod answers;
+mod validating;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -28,6 +29,7 @@ use palisade_api::{
 };
 use palisade_compiler::{Namespace, selects};
 
+pub use self::validating::ValidatingObject;
 use crate::object_name::ProfileName;
 use crate::watch::{
     exception_store::{ExceptionStore, ObservedException},
@@ -83,6 +85,11 @@ impl ObservedPair {
         let policy = self.policy.as_ref().map(|policy| &policy.metadata);
         policy.into_iter().chain(self.bindings.values().map(|binding| &binding.metadata))
     }
+
+    /// The binding in the cluster with the name of a desired one.
+    pub fn binding(&self, desired: &ValidatingAdmissionPolicyBinding) -> Option<&ValidatingAdmissionPolicyBinding> {
+        self.bindings.get(desired.metadata.name.as_deref()?).map(AsRef::as_ref)
+    }
 }
 
 /// The profiles, namespaces, parameters, policies and bindings in the cluster, as far as the controller needs them.
@@ -93,8 +100,9 @@ pub struct Store {
     inner: Mutex<Inner>,
 }
 
+/// The content of the store.
 #[derive(Debug, Default)]
-struct Inner {
+pub struct Inner {
     profiles: Table<String, Arc<ObservedProfile>>,
     namespaces: Table<String, Arc<ObservedNamespace>>,
     /// Parameters by profile and namespace.
@@ -266,20 +274,6 @@ impl Store {
         }
         changes.into_iter().map(|change| ProfileName::new(change.key.0)).collect()
     }
-
-    /// A watch has shown a policy.
-    pub fn observe_policy(&self, event: Event<ValidatingAdmissionPolicy>) -> ProfileNames {
-        let mut inner = self.lock();
-        let changes = feed(&mut inner.policies, event, policy_row);
-        changes.iter().filter_map(|change| inner.owner_of(&change.key)).collect()
-    }
-
-    /// A watch has shown a binding.
-    pub fn observe_binding(&self, event: Event<ValidatingAdmissionPolicyBinding>) -> ProfileNames {
-        let mut inner = self.lock();
-        let changes = feed(&mut inner.bindings, event, binding_row);
-        changes.iter().filter_map(|change| inner.owner_of(&change.key)).collect()
-    }
 }
 
 /// The namespaces, and the parameters of one profile in them.
@@ -368,17 +362,4 @@ fn params_row(meta: &ObjectMeta, spec: Option<&ToolSecurityParamsSpec>) -> Param
     let some = |one: Option<usize>| one.is_some_and(|count| count > 0);
     let held = some(meta.finalizers.as_ref().map(Vec::len)) || some(meta.owner_references.as_ref().map(Vec::len));
     (key, version, Arc::new(ObservedParams { spec: spec.map(JsonBox::new), held }))
-}
-
-fn policy_row(mut policy: ValidatingAdmissionPolicy) -> (String, u64, Arc<ValidatingAdmissionPolicy>) {
-    let (name, version) = identity(&policy.metadata);
-    policy.metadata = slim(policy.metadata);
-    policy.status = None;
-    (name, version, Arc::new(policy))
-}
-
-fn binding_row(mut binding: ValidatingAdmissionPolicyBinding) -> (String, u64, Arc<ValidatingAdmissionPolicyBinding>) {
-    let (name, version) = identity(&binding.metadata);
-    binding.metadata = slim(binding.metadata);
-    (name, version, Arc::new(binding))
 }
