@@ -15,6 +15,7 @@
 //! 4. The definition of a check: `defaults`, `check`, `fixture`, `object_check`.
 //! 5. The checks: `shared`, `catalogue`, and those of other objects: `objects`.
 //! 6. Tables over all checks and fields: `bounds`, `updates`, `coverage`.
+#![warn(missing_docs)]
 
 pub mod bounds;
 pub mod catalogue;

@@ -18,6 +18,7 @@
 //!    `updates`.
 //! 4. The content of policies: `mutation`, `mutated`, `expressions`, `objects`, `fast`.
 //! 5. Objects: `native`, `registration`, `bindings`, `guard`, `bundle`, `probes`.
+#![warn(missing_docs)]
 
 mod bindings;
 mod bundle;

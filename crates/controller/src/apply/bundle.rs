@@ -264,10 +264,7 @@ async fn write_policy(
         };
         in_force.propagation = PropagationDelay { since: Instant::now(), before };
     }
-    // Also before the write: a write without an answer may have succeeded.
-    cx.pacing.wrote();
     write_object(cx, accepted, state, desired, observed).await?;
-    cx.pacing.wrote();
     if new_spec {
         // The API server begins to evaluate it after the write, not before.
         state.in_force().propagation.since = Instant::now();
@@ -289,7 +286,11 @@ async fn write_object<K: ValidatingObject>(
     }
     let drift = drifted(&state.in_force(), accepted, observed.map(K::meta));
     let api: Api<K> = Api::all(cx.client.clone());
+    let note = || if K::IS_COMPILED { cx.pacing.wrote() };
+    // Also before the write: a write without an answer may have succeeded.
+    note();
     let (written, verb) = converge(&api, desired, observed, names::field_manager::POLICY, same).await?;
+    note();
     tracing::info!(profile = accepted.compiled.profile, verb = ?verb, drift, "wrote a {}", K::NOUN);
     cx.metrics.writes.wrote(K::KIND, verb.label());
     cx.store.wrote_object(written);

@@ -23,7 +23,6 @@ impl Store {
         inner.namespaces_changed(change.as_slice())
     }
 
-    /// The status of a profile was written.
     pub fn wrote_status(&self, observed: &ObservedProfile, version: u64, status: ToolSecurityProfileStatus) {
         let Ok(profile) = &observed.profile else { return };
         let name = observed.meta.name.clone().unwrap_or_default();

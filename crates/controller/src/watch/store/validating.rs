@@ -30,6 +30,8 @@ pub trait ValidatingObject:
     type Spec: Serialize;
     /// The kind in log messages.
     const NOUN: &'static str;
+    /// Whether API servers compile expressions when an object is written.
+    const IS_COMPILED: bool;
 
     /// The spec.
     fn spec(&self) -> &Self::Spec;
@@ -42,6 +44,7 @@ pub trait ValidatingObject:
 impl ValidatingObject for ValidatingAdmissionPolicy {
     type Spec = Option<ValidatingAdmissionPolicySpec>;
     const NOUN: &'static str = "policy";
+    const IS_COMPILED: bool = true;
 
     fn spec(&self) -> &Self::Spec {
         &self.spec
@@ -59,6 +62,7 @@ impl ValidatingObject for ValidatingAdmissionPolicy {
 impl ValidatingObject for ValidatingAdmissionPolicyBinding {
     type Spec = ValidatingAdmissionPolicyBindingSpec;
     const NOUN: &'static str = "binding";
+    const IS_COMPILED: bool = false;
 
     fn spec(&self) -> &Self::Spec {
         &self.spec
