@@ -3,7 +3,7 @@
 use std::{fs, path::Path, time::Duration};
 
 use crate::{
-    Component, ControlPlane, Error,
+    Component, ControlPlane, Error, Version,
     build::Binaries,
     cluster::{Settings, wait_for_etcd},
     flags::{self, AUDIT_LOG, AUDIT_POLICY, KUBECONFIG, Minor},
@@ -22,6 +22,7 @@ const PORT_ATTEMPTS: usize = 5;
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct Builder {
+    version: Option<&'static Version>,
     emulated_version: Option<String>,
     apiserver_flags: Vec<String>,
     controllers: Vec<String>,
@@ -33,6 +34,7 @@ pub struct Builder {
 impl Default for Builder {
     fn default() -> Self {
         Self {
+            version: None,
             emulated_version: None,
             apiserver_flags: Vec::new(),
             controllers: Vec::new(),
@@ -44,6 +46,12 @@ impl Default for Builder {
 }
 
 impl Builder {
+    /// Use the programs of this version. By default, `PALISADE_MINOR` selects it.
+    pub fn version(mut self, version: &'static Version) -> Self {
+        self.version = Some(version);
+        self
+    }
+
     /// Serve the APIs and the CEL environment of an older minor version, `1.33` to `1.36`.
     ///
     /// Such a server still calls itself by its own version: `/version` has the emulated one in `emulationMinor`.
@@ -91,7 +99,8 @@ impl Builder {
     /// Starts the control plane, building its binaries first if need be, and returns when it is ready for pods.
     pub async fn start(self) -> Result<ControlPlane, Error> {
         let emulated = self.emulated_version.as_deref().map(Minor::parse).transpose()?;
-        let binaries = tokio::task::spawn_blocking(Binaries::locate)
+        let version = self.version.map_or_else(Version::of_environment, Ok)?;
+        let binaries = tokio::task::spawn_blocking(|| Binaries::locate(version))
             .await
             .map_err(|panic| Error::io("the search for the binaries ended")(panic.into()))??;
         let mut attempt = 1;
