@@ -56,9 +56,10 @@ impl Builder {
     ///
     /// Such a server still calls itself by its own version: `/version` has the emulated one in `emulationMinor`.
     ///
-    /// `1.34` and `1.35` also serve `MutatingAdmissionPolicy` as `v1beta1`, but do not enforce it. They do with the
-    /// flags `--feature-gates=MutatingAdmissionPolicy=true` and `--emulation-forward-compatible=true`, and then
-    /// serve `v1` too, which a real server of that version does not.
+    /// `1.34` and `1.35`, emulated or not, also serve `MutatingAdmissionPolicy` as `v1beta1`, but do not enforce it. They do
+    /// with the flag `--feature-gates=MutatingAdmissionPolicy=true`. If the version is emulated, the flag
+    /// `--emulation-forward-compatible=true` is required, too, and `v1` is served, which a server of that version does not
+    /// serve.
     pub fn emulated_version(mut self, version: impl Into<String>) -> Self {
         self.emulated_version = Some(version.into());
         self
@@ -105,14 +106,19 @@ impl Builder {
             .map_err(|panic| Error::io("the search for the binaries ended")(panic.into()))??;
         let mut attempt = 1;
         loop {
-            match self.attempt(&binaries, emulated).await {
+            match self.attempt(version, &binaries, emulated).await {
                 Err(error) if error.is_port_collision() && attempt < PORT_ATTEMPTS => attempt += 1,
                 result => return result,
             }
         }
     }
 
-    async fn attempt(&self, binaries: &Binaries, emulated: Option<Minor>) -> Result<ControlPlane, Error> {
+    async fn attempt(
+        &self,
+        version: &Version,
+        binaries: &Binaries,
+        emulated: Option<Minor>,
+    ) -> Result<ControlPlane, Error> {
         let dir = WorkDir::create()?;
         let pki = Pki::create(dir.path())?;
         let port = port::free().map_err(Error::io("cannot choose a port"))?;
@@ -132,6 +138,7 @@ impl Builder {
             port,
             apiserver: flags::ApiServer {
                 port,
+                minor: Minor::of(version),
                 emulated,
                 service_accounts: binaries.controller_manager.is_some(),
                 audit: self.audit,

@@ -7,6 +7,8 @@ use crate::Error;
 pub struct Version {
     /// The minor, for example `1.33`.
     pub minor: &'static str,
+    /// Its number: 33 of `1.33`.
+    pub number: u8,
     /// The version of `k8s.io/kubernetes`.
     pub kubernetes: &'static str,
     /// The version of `go.etcd.io/etcd/server/v3` that this Kubernetes requires.
@@ -19,9 +21,10 @@ pub struct Version {
 
 /// A version whose module files are in `minors`.
 macro_rules! version {
-    ($minor:literal, $kubernetes:literal, $etcd:literal, $published:literal) => {
+    ($number:literal, $minor:literal, $kubernetes:literal, $etcd:literal, $published:literal) => {
         Version {
             minor: $minor,
+            number: $number,
             kubernetes: $kubernetes,
             etcd: $etcd,
             published: $published,
@@ -34,6 +37,7 @@ macro_rules! version {
 /// The version whose module files are those of the directory: linters and editors read them.
 const DEFAULT: Version = Version {
     minor: "1.36",
+    number: 36,
     kubernetes: "v1.36.1",
     etcd: "v3.6.8",
     published: "2026-05-12T09:51:33Z",
@@ -43,12 +47,12 @@ const DEFAULT: Version = Version {
 
 /// All versions, in their order.
 pub static VERSIONS: [Version; 6] = [
-    version!("1.32", "v1.32.13", "v3.5.16", "2026-02-27T00:14:55Z"),
-    version!("1.33", "v1.33.13", "v3.5.21", "2026-06-11T16:59:07Z"),
-    version!("1.34", "v1.34.10", "v3.6.4", "2026-07-22T22:05:06Z"),
-    version!("1.35", "v1.35.8", "v3.6.5", "2026-08-20T15:16:14Z"),
+    version!(32, "1.32", "v1.32.13", "v3.5.16", "2026-02-27T00:14:55Z"),
+    version!(33, "1.33", "v1.33.13", "v3.5.21", "2026-06-11T16:59:07Z"),
+    version!(34, "1.34", "v1.34.10", "v3.6.4", "2026-07-22T22:05:06Z"),
+    version!(35, "1.35", "v1.35.8", "v3.6.5", "2026-08-20T15:16:14Z"),
     DEFAULT,
-    version!("1.37", "v1.37.2", "v3.7.0", "2026-10-27T12:01:04Z"),
+    version!(37, "1.37", "v1.37.2", "v3.7.0", "2026-10-27T12:01:04Z"),
 ];
 
 /// The environment variable that selects a minor.
@@ -94,7 +98,8 @@ mod tests {
     #[test]
     fn reported_versions_are_the_pinned_ones() {
         for version in &VERSIONS {
-            let Version { minor, kubernetes, etcd, go_mod, .. } = version;
+            let Version { minor, number, kubernetes, etcd, go_mod, .. } = version;
+            assert_eq!(*minor, format!("1.{number}"));
             assert!(kubernetes.starts_with(&format!("v{minor}.")), "{version:?}");
             assert!(go_mod.contains(&format!("\tk8s.io/kubernetes {kubernetes}\n")), "{minor}");
             assert!(go_mod.contains(&format!("\tgo.etcd.io/etcd/server/v3 {etcd}\n")), "{minor}");
@@ -109,7 +114,7 @@ mod tests {
 
     #[test]
     fn minors_are_consecutive_and_one_is_the_default() {
-        let numbers = VERSIONS.each_ref().map(|version| version.minor[2..].parse::<u8>().unwrap());
+        let numbers = VERSIONS.each_ref().map(|version| version.number);
         assert!(numbers.windows(2).all(|pair| pair[0] + 1 == pair[1]), "{numbers:?}");
         assert_eq!(VERSIONS.iter().filter(|version| version.is_default()).count(), 1);
         assert!(Version::of(None).unwrap().is_default());
