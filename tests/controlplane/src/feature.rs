@@ -151,13 +151,22 @@ mod tests {
     }
 
     #[test]
-    fn each_feature_is_missing_in_a_minor_and_present_in_another() {
+    fn each_feature_is_missing_in_a_minor_and_documented() {
         let default = Version::of(None).unwrap().number;
         for feature in Feature::ALL {
             let is_in = |version: &Version| feature.is_in(version.number);
             assert!(VERSIONS.iter().any(is_in) && !VERSIONS.iter().all(is_in), "{feature}");
             // The default minor lacks only features that were removed before it.
             assert!(feature.is_in(default) || feature.until.is_some_and(|until| until < default), "{feature}");
+        }
+        // The page for users has each feature with its minors.
+        let page = include_str!("../../../docs/versions.md");
+        for feature in Feature::ALL {
+            let range = feature.until.map_or_else(
+                || format!("since 1.{}", feature.since),
+                |until| format!("1.{} to 1.{until}", feature.since),
+            );
+            assert!(page.contains(&format!("\n| {feature} | {range} | ")), "docs/versions.md: {feature}, {range}");
         }
         let mut names = Feature::ALL.map(|feature| feature.name);
         names.sort_unstable();

@@ -118,6 +118,11 @@ mod tests {
         assert!(numbers.windows(2).all(|pair| pair[0] + 1 == pair[1]), "{numbers:?}");
         assert_eq!(VERSIONS.iter().filter(|version| version.is_default()).count(), 1);
         assert!(Version::of(None).unwrap().is_default());
+        // The nightly tests have all others.
+        let others: Vec<_> = VERSIONS.iter().filter(|version| !version.is_default()).collect();
+        let others: Vec<_> = others.iter().map(|version| format!("{:?}", version.minor)).collect();
+        let workflow = include_str!("../../../.github/workflows/minors.yaml");
+        assert!(workflow.contains(&format!("minor: [{}]", others.join(", "))), "{others:?}");
     }
 
     #[test]
