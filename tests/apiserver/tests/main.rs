@@ -166,6 +166,10 @@ fn main() -> ExitCode {
     let mut known = BTreeSet::new();
     let mut all = Vec::new();
     for (emulated, what, control_plane, group) in groups(own_policies, with_own_profile) {
+        if group == Group::Upgraded && !version.is_default() {
+            // An upgrade begins with an emulated minor.
+            continue;
+        }
         let (minor, kind, control_plane) = on(version, emulated, what, control_plane, group);
         let mut scenarios = groups::of(MODULES, group, minor);
         if version.is_default() {
@@ -189,16 +193,13 @@ fn main() -> ExitCode {
 }
 
 /// The groups with their control planes: the minor that the API server emulates, the name of the group, the rest.
-fn groups(
-    own_policies: Builder,
-    with_own_profile: Builder,
-) -> Vec<(Option<&'static str>, &'static str, Builder, Group)> {
+fn groups(own_policies: Builder, with_own_profile: Builder) -> Vec<(Option<u8>, &'static str, Builder, Group)> {
     let plain = ControlPlane::builder;
     // Where no scenario reads the status of policies: checking their types took an eighth of the processors.
     let without_type_checks = || plain().type_checks(false);
     let replicas = || without_type_checks().controllers(["replicaset-controller"]);
     let controllers = || plain().controllers(palisade_tests::CONTROLLERS);
-    let oldest = Some("1.33");
+    let oldest = Some(33);
     // The longest come first: at the end no core waits for one of them.
     vec![
         (None, "", without_type_checks(), Group::Maintained),
@@ -210,10 +211,10 @@ fn groups(
         (None, "", without_type_checks(), Group::Large),
         (oldest, "", replicas().audit(true), Group::OldestRollouts),
         (oldest, "", without_type_checks(), Group::Webhooks),
-        (Some("1.35"), "", plain(), Group::Middle),
+        (Some(35), "", plain(), Group::Middle),
         // On a loaded machine the largest requests take longer than a minute.
         (None, "", without_type_checks().apiserver_flags(["--request-timeout=20m"]), Group::Alone),
-        (Some("1.35"), " beta", plain().apiserver_flags(["--feature-gates=MutatingAdmissionPolicy=true"]), Group::Beta),
+        (Some(35), " beta", plain().apiserver_flags(["--feature-gates=MutatingAdmissionPolicy=true"]), Group::Beta),
         (None, " confined", plain(), Group::Unprivileged),
         (None, " audited", plain().audit(true), Group::Audited),
         (oldest, " confined", plain(), Group::Confined),
@@ -229,28 +230,20 @@ fn groups(
     ]
 }
 
-/// The minor of a group's API server, the kind of its scenarios, and its control plane. Only programs of the default minor
-/// emulate others, except for an upgrade, which begins with an emulated minor on each of them.
+/// The minor of a group's API server, the kind of its scenarios, and its control plane. Only programs of the default version
+/// emulate an older minor.
 fn on(
     version: &Version,
-    emulated: Option<&str>,
+    emulated: Option<u8>,
     what: &str,
     control_plane: Builder,
     group: Group,
 ) -> (u8, String, Builder) {
-    let of_environment = (version.number, format!("{}{what}", version.minor));
-    let emulated = emulated.filter(|_| version.is_default() || group == Group::Upgraded);
-    let Some((emulated, other)) = emulated.and_then(|minor| Some((minor, Version::of(Some(minor)).ok()?))) else {
-        return (of_environment.0, of_environment.1, control_plane);
+    let Some(minor) = emulated.filter(|_| version.is_default()) else {
+        return (version.number, format!("{}{what}", version.minor), control_plane);
     };
-    let mut control_plane = control_plane.emulated_version(emulated);
-    if group == Group::Beta {
-        // Otherwise it would serve the beta and not act by it.
-        control_plane = control_plane.apiserver_flags(["--emulation-forward-compatible=true"]);
-    }
-    if group == Group::Upgraded {
-        // The scenario needs the features of the minor to which it upgrades.
-        return (of_environment.0, of_environment.1, control_plane);
-    }
-    (other.number, format!("{emulated}{what}"), control_plane)
+    let control_plane = control_plane.emulated_version(format!("1.{minor}"));
+    // Otherwise it would serve the beta and not act by it.
+    let acts: &[&str] = if group == Group::Beta { &["--emulation-forward-compatible=true"] } else { &[] };
+    (minor, format!("1.{minor}{what}"), control_plane.apiserver_flags(acts.iter().copied()))
 }

@@ -17,7 +17,7 @@ use tokio::time::sleep;
 use crate::webhook::{engine, registered, report};
 
 crate::groups::scenarios! {
-    api_server_upgrade_leaves_no_pod_unmutated: Upgraded needs NATIVE_MUTATION;
+    api_server_upgrade_leaves_no_pod_unmutated: Upgraded;
     inert_beta_policy_is_not_the_engine: Middle 30 needs BETA_MUTATION;
     beta_policy_mutates_where_v1_is_not_served: Beta 20 needs BETA_MUTATION;
 }
