@@ -42,21 +42,21 @@ func TestPodSecurityStandards(t *testing.T) {
 
 	// An API server whose feature gate is off removes the field of a check, and admits what violates it.
 	without := policy.CheckID(os.Getenv("PALISADE_WITHOUT_CHECK"))
-	all := slices.DeleteFunc(policy.DefaultChecks(), func(check policy.Check) bool { return check.ID == without })
-	checks, newest := everyVersion(all)
+	kept := slices.DeleteFunc(policy.DefaultChecks(), func(check policy.Check) bool { return check.ID == without })
+	checks, newest := everyVersion(kept)
 	recorder, err := newRecorder(checks)
 	if err != nil {
 		t.Fatal(err)
 	}
 	// In the order of the suite.
-	var asked []api.LevelVersion
+	var all []api.LevelVersion
 	for _, level := range []api.Level{api.LevelBaseline, api.LevelRestricted} {
 		for minor := 0; minor <= newest; minor++ {
-			asked = append(asked, api.LevelVersion{Level: level, Version: api.MajorMinorVersion(1, minor)})
+			all = append(all, api.LevelVersion{Level: level, Version: api.MajorMinorVersion(1, minor)})
 		}
 	}
 	// Palisade takes on a few profiles while the suite asks about one, and never all at once.
-	next := asked
+	next := all
 	for range ahead {
 		next = profiles.create(t, next)
 	}
@@ -88,8 +88,8 @@ func TestPodSecurityStandards(t *testing.T) {
 	for _, mistake := range recorder.mistakes {
 		t.Error(mistake)
 	}
-	if len(recorder.namespaces) != len(asked) {
-		t.Errorf("%d of %d levels and versions were asked about", len(recorder.namespaces), len(asked))
+	if len(recorder.namespaces) != len(all) {
+		t.Errorf("%d of %d levels and versions were asked about", len(recorder.namespaces), len(all))
 	}
 	if recorder.pods == 0 || recorder.pods != recorder.controllers {
 		t.Errorf("%d pods and %d controllers: each fixture should be both", recorder.pods, recorder.controllers)
