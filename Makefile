@@ -3,6 +3,8 @@
 NAMESPACES ?= 20
 # Cargo profile of the demo: it builds in the shortest time.
 PROFILE ?= demo
+# Minor of the control plane of `demo`, for example 1.33. The default is 1.36.
+MINOR ?= $(PALISADE_MINOR)
 # Minors of `oracle` and `oracle-check`, for example '1.36 1.37'. The default is all of them.
 MINORS ?=
 # Parts of `deny`. A change is independent of advisories; .github/workflows/advisories.yaml checks them on a schedule.
@@ -34,7 +36,8 @@ build: ## Build the controller, the webhook and the command line (target/release
 	cargo build --release -p palisade-controller -p palisade-webhook -p palisade-cli
 
 # Cargo builds the program that builds the control plane first: it must not hold its lock while Go builds.
-demo: ## Run the demo on a separate control plane: NAMESPACES=20, ONCE=1 to end automatically
+demo: export PALISADE_MINOR := $(MINOR)
+demo: ## Run the demo on a separate control plane: NAMESPACES=20, MINOR=1.33, ONCE=1 to end automatically
 	@echo 'Go builds the control plane and Cargo builds Palisade, side by side: some minutes the first time, then seconds.'
 	$(DEMO_BUILD) --bin controlplane
 	@$(MAKE) --no-print-directory --jobs=2 control-plane programs AT=$(BIN) PROGRAMS='$(DEMO_BUILD) --bins'

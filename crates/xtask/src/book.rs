@@ -56,6 +56,7 @@ const PARTS: [(&str, &[&str]); 5] = [
             "coverage.md",
             "exit-codes.md",
             "versioning.md",
+            "versions.md",
             "glossary.md",
             "style.md",
         ],

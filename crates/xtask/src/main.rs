@@ -7,7 +7,7 @@
 //! 3. Pages, schemas for editors, and all generated files: `commands`, `coverage`, `editors`, `kinds`, `library`, `lints`,
 //!    `metrics`, `pages`, `values`; `book`, `generate`.
 //! 4. Parts of tasks: `agreement`, `bench`, `fuzz`, `sbom`, `spell`.
-//! 5. Tasks that run programs: `oracle`, `differential`, `chart`, `scenarios`, `benchmarks`, `quality`, `release`.
+//! 5. Tasks that run programs: `oracle`, `differential`, `chart`, `scenarios`, `minors`, `benchmarks`, `quality`, `release`.
 #![allow(clippy::disallowed_methods, reason = "this is the crate that reads and writes the project's files")]
 
 mod agreement;
@@ -29,6 +29,7 @@ mod kinds;
 mod library;
 mod lints;
 mod metrics;
+mod minors;
 mod oracle;
 mod pages;
 mod project;
@@ -125,6 +126,8 @@ enum Task {
     #[command(flatten)]
     Scenarios(scenarios::Verb),
     #[command(flatten)]
+    Minors(minors::Verb),
+    #[command(flatten)]
     Chart(chart::Verb),
     #[command(flatten)]
     Quality(quality::Verb),
@@ -184,6 +187,7 @@ fn main() -> ExitCode {
         Task::Oracle(verb) => ended(done(oracle::task(&verb)), 1),
         Task::Differential(verb) => ended(differential::task(&verb), 2),
         Task::Scenarios(verb) => ended(done(scenarios::task(&verb)), 1),
+        Task::Minors(verb) => ended(minors::task(&verb), 2),
         Task::Chart(verb) => ended(done(chart::task(&verb)), 1),
         Task::Quality(verb) => ended(done(quality::task(&verb)), 1),
         Task::Benchmarks(verb) => ended(benchmarks::task(&verb), 2),

@@ -12,9 +12,9 @@ use kube::{
     config::{KubeConfigOptions, Kubeconfig},
 };
 use palisade_api::{ToolSecurityParams, ToolSecurityProfile, names};
-use palisade_cel::Minor;
+use palisade_cel::{Minor, NotAMinor};
 use palisade_controller::{Access, Controller, Options, Running};
-use palisade_controlplane::{Builder, ControlPlane};
+use palisade_controlplane::{Builder, ControlPlane, Feature};
 use serde_json::{Value as Json, json};
 
 use crate::{
@@ -26,6 +26,11 @@ type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
 pub fn root() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+}
+
+/// As a command that reads from a cluster of this minor.
+fn nearest(minor: u8) -> Minor {
+    format!("1.{minor}").parse().unwrap_or_else(|unknown: NotAMinor| unknown.nearest())
 }
 
 /// A control plane with Palisade in it.
@@ -169,20 +174,30 @@ impl Cluster {
         if output.status.success() { Ok((out.into(), err.into())) } else { Err(err.into()) }
     }
 
-    /// The minor version of Kubernetes that the API server serves.
+    /// The minor version of Kubernetes that the API server serves, or the offline minor that is nearest to it.
     pub async fn minor(&self) -> Result<Minor> {
+        Ok(nearest(self.served().await?))
+    }
+
+    /// The minor of the API server's program, also if it emulates another one, or the offline minor that is nearest to it.
+    pub async fn program_minor(&self) -> Result<Minor> {
+        Ok(nearest(self.minor_in(&["minor"]).await?))
+    }
+
+    /// Whether the API server has a feature.
+    pub async fn has(&self, feature: &Feature) -> Result<bool> {
+        Ok(feature.is_in(self.served().await?))
+    }
+
+    /// The number of the minor that the API server serves.
+    pub async fn served(&self) -> Result<u8> {
         self.minor_in(&["emulationMinor", "minor"]).await
     }
 
-    /// The minor of the API server's program, also if it emulates another one.
-    pub async fn program_minor(&self) -> Result<Minor> {
-        self.minor_in(&["minor"]).await
-    }
-
-    async fn minor_in(&self, keys: &[&str]) -> Result<Minor> {
+    async fn minor_in(&self, keys: &[&str]) -> Result<u8> {
         let version: Json = self.admin.request(http::Request::get("/version").body(Vec::new())?).await?;
-        let minor = keys.iter().find_map(|key| format!("1.{}", version[*key].as_str()?).parse().ok());
-        minor.ok_or_else(|| format!("no minor version in {version}").into())
+        let minor = keys.iter().find_map(|key| version[*key].as_str());
+        Ok(minor.ok_or_else(|| format!("no minor version in {version}"))?.parse()?)
     }
 
     /// What the controller says at an HTTP path.

@@ -1,5 +1,6 @@
 //! Pods as the tools of Toolforge run them, and as an attacker would.
 
+use palisade_controlplane::Feature;
 use serde_json::{Value as Json, json};
 
 /// A pod like those that Toolforge's jobs service makes for a tool with this uid.
@@ -90,4 +91,20 @@ pub fn ephemeral_container(uid: i64) -> Json {
             "runAsUser": uid, "allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]},
         },
     }])
+}
+
+/// The features of an API server without which it removes fields of this pod.
+pub fn features_of(pod: &Json) -> Vec<&'static Feature> {
+    let spec = &pod["spec"];
+    let all = |lists: &[&str]| -> Vec<Json> {
+        lists.iter().flat_map(|list| spec[*list].as_array().cloned().unwrap_or_default()).collect()
+    };
+    let containers = all(&["initContainers", "containers", "ephemeralContainers"]);
+    let has = [
+        (&Feature::IMAGE_VOLUMES, all(&["volumes"]).iter().any(|volume| !volume["image"].is_null())),
+        (&Feature::PROC_MOUNT, containers.iter().any(|one| !one["securityContext"]["procMount"].is_null())),
+        (&Feature::USER_NAMESPACES, !spec["hostUsers"].is_null()),
+        (&Feature::SUPPLEMENTAL_GROUPS_POLICY, !spec["securityContext"]["supplementalGroupsPolicy"].is_null()),
+    ];
+    has.into_iter().filter(|(_, has)| *has).map(|(feature, _)| feature).collect()
 }

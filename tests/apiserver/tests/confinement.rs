@@ -19,7 +19,7 @@ crate::groups::scenarios! {
     controller_is_confined_to_its_own_objects: Unprivileged 70, Confined 60;
     webhook_may_be_registered_only_for_tenant_pods: Unprivileged 80, Confined 70;
     confinement_has_no_type_check_warning: Unprivileged 90, Confined 80;
-    static_policies_of_the_api_server_confine_the_controller: OwnPolicies;
+    static_policies_of_the_api_server_confine_the_controller: OwnPolicies needs POLICIES_IN_FILES, NATIVE_MUTATION;
     palisade_can_be_uninstalled_and_reinstalled: Unprivileged 100;
 }
 

@@ -12,8 +12,8 @@ use serde_json::{Value as Json, json};
 use crate::workloads::path;
 
 crate::groups::scenarios! {
-    namespace_of_compliant_pods_with_finalizers_can_be_deleted: Maintained 80, Oldest 270;
-    namespace_selected_while_terminating_can_be_deleted: Maintained 90, Oldest 280;
+    namespace_of_compliant_pods_with_finalizers_can_be_deleted: Maintained 80, Oldest 270 needs ORDERED_NAMESPACE_DELETION;
+    namespace_selected_while_terminating_can_be_deleted: Maintained 90, Oldest 280 needs ORDERED_NAMESPACE_DELETION;
 }
 
 const UID: i64 = 50_001;

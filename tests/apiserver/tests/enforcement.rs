@@ -1,14 +1,16 @@
 //! What the API server does with pods when a profile is in force.
 
 use palisade_api::names::{self, Shape};
+use palisade_controlplane::Feature;
 use palisade_kube_json::pod::merge;
 use palisade_tests::{Cluster, TestResult, Verdict, ensure, ephemeral_container, eventually, hostile_pod, tool_pod};
 use serde_json::{Value as Json, json};
 
 crate::groups::scenarios! {
     compliant_jobs_pass_and_every_rule_denies: Oldest 70, Judged 10;
+    an_unmasked_proc_is_judged: Oldest 75, Judged 15 needs PROC_MOUNT, USER_NAMESPACES;
     an_ephemeral_container_is_judged: Oldest 80, Judged 20;
-    a_resize_is_judged: Oldest 90, Judged 30;
+    a_resize_is_judged: Oldest 90, Judged 30 needs RESIZE;
     a_running_pod_may_be_labelled: Oldest 100, Judged 40;
     enforcement_warn_and_audit_admit_pods: Judged 50;
     generated_policies_have_no_type_check_warning: Oldest 110, Answers 180;
@@ -45,10 +47,6 @@ pub(crate) async fn compliant_jobs_pass_and_every_rule_denies(cluster: &mut Clus
         ("restrictedVolumes", volume(json!({"name": "home", "nfs": {"server": "x", "path": "/"}}))),
         ("hostPathVolumes", volume(json!({"name": "home", "hostPath": {"path": "/etc"}}))),
         ("hostPathVolumes", container("volumeMounts", json!([{"name": "dumps", "mountPath": "/dumps"}]))),
-        (
-            "procMount",
-            json!({"spec": {"hostUsers": false, "containers": [{"securityContext": {"procMount": "Unmasked"}}]}}),
-        ),
         ("imageRegistries", container("image", json!("docker-registry.svc.toolforge.org.evil.example/x"))),
     ];
     for (check, patch) in rules {
@@ -97,6 +95,20 @@ pub(crate) async fn compliant_jobs_pass_and_every_rule_denies(cluster: &mut Clus
     }
     let elsewhere = cluster.dry_run("rules-other", &hostile_pod("hostile")).await;
     ensure!(elsewhere == Verdict::Admitted, "in a namespace that is not selected: {elsewhere:?}");
+    cluster.delete_profile(test).await
+}
+
+pub(crate) async fn an_unmasked_proc_is_judged(cluster: &mut Cluster) -> TestResult {
+    let test = "unmasked";
+    cluster.create_tool(test, "unmasked-tool", UID).await?;
+    cluster.enforce(&Cluster::toolforge_profile(test)?).await?;
+    cluster.wait_admitted("unmasked-tool", &tool_pod("job", UID)).await?;
+    let mut pod = tool_pod("job", UID);
+    let unmasked = json!({"hostUsers": false, "containers": [{"securityContext": {"procMount": "Unmasked"}}]});
+    merge(&mut pod["spec"], &unmasked);
+    let verdict = cluster.dry_run("unmasked-tool", &pod).await;
+    let text = verdict.denial().ok_or(format!("{verdict:?}"))?;
+    ensure!(text.contains("[procMount]") && text.contains("1 violation of"), "{text}");
     cluster.delete_profile(test).await
 }
 
@@ -234,7 +246,10 @@ pub(crate) async fn generated_policies_have_no_type_check_warning(cluster: &mut 
         "serviceAccounts": ["default", "$list"], "automountServiceAccountToken": "$strict",
         "serviceAccountTokens": {"audiences": ["", "$tool"], "maxExpirationSeconds": 3600},
     });
-    profile["spec"]["users"]["supplementalGroupsPolicy"] = json!("Strict");
+    if cluster.has(&Feature::SUPPLEMENTAL_GROUPS_POLICY).await? {
+        // Otherwise the API server removes the field, and no pod complies.
+        profile["spec"]["users"]["supplementalGroupsPolicy"] = json!("Strict");
+    }
     profile["spec"]["privileges"]["shareProcessNamespace"] = json!("$strict");
     profile["spec"]["host"]["aliases"] = json!("$strict");
     profile["spec"]["volumes"]["mountPropagation"] = json!(["$tool"]);

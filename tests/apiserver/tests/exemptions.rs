@@ -13,7 +13,7 @@ use serde_json::{Value as Json, json};
 
 crate::groups::scenarios! {
     named_users_and_groups_are_exempt_and_no_other_tenant: Judged 140;
-    exempt_pods_are_not_mutated_by_any_engine: Judged 150;
+    exempt_pods_are_not_mutated_by_any_engine: Judged 150 needs NATIVE_MUTATION;
     exemption_that_covers_tenants_is_reported_in_status: Judged 160;
     an_exception_ends_by_the_clock_of_the_api_server: Oldest 140, Judged 170;
 }

@@ -9,7 +9,7 @@ use palisade_tests::{Cluster, TestResult, Verdict, ensure};
 use serde_json::{Value as Json, json};
 
 crate::groups::scenarios! {
-    fields_set_by_the_api_server_violate_nothing: Oldest 120, Judged 60;
+    fields_set_by_the_api_server_violate_nothing: Oldest 120, Judged 60 needs SUPPLEMENTAL_GROUPS_POLICY;
 }
 
 /// A profile with every check that no level of the standards has.

@@ -8,7 +8,7 @@ use serde_json::{Value as Json, json};
 use tempfile::TempDir;
 
 crate::groups::scenarios! {
-    a_profile_in_a_file_of_the_api_server_denies: OwnProfile;
+    a_profile_in_a_file_of_the_api_server_denies: OwnProfile needs POLICIES_IN_FILES;
 }
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;

@@ -64,7 +64,7 @@ pub(crate) async fn registration_errors_match_the_api_server(cluster: &mut Clust
         json!({"matchLabels": {"a b": "c"}}),
         json!({"matchLabels": {"a": "x y/"}}),
     ];
-    if minor >= Minor::V1_35 {
+    if minor >= Minor::V1_35 || cluster.program_minor().await? == minor {
         // A server that emulates an older version has its own words for this one, and not those of that version.
         selectors.push(requirement(json!({"key": "a/b/c", "operator": "Exists"})));
     }

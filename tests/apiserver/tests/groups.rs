@@ -1,6 +1,8 @@
 //! The groups of scenarios, and the list with which each module registers its scenarios.
 
-use crate::lanes::Scenario;
+use palisade_controlplane::Feature;
+
+use crate::lanes::{Listed, Scenario};
 
 /// Scenarios that share a control plane. `main` has the order of the groups and their control planes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,8 +62,10 @@ pub(crate) struct Registered {
     pub(crate) run: Scenario,
     /// The groups that run it. Within a group, scenarios run in the order of these numbers.
     pub(crate) places: &'static [(Group, u16)],
+    /// The features of an API server without which it is skipped.
+    pub(crate) features: &'static [&'static Feature],
     /// The environment variable that must be set.
-    pub(crate) needs: Option<&'static str>,
+    pub(crate) variable: Option<&'static str>,
 }
 
 /// With this variable in the environment, only [`QUICK`] runs.
@@ -91,14 +95,16 @@ const QUICK: &[(Group, &str)] = &[
 ];
 
 /// Registers the scenarios of a module as its `SCENARIOS`: each function with its groups, and its place in each of them. With
-/// `if "VARIABLE"` a scenario runs only if the environment has this variable.
+/// `needs FEATURE` a scenario is skipped where the API server lacks this feature, and with `if "VARIABLE"` it runs only if the
+/// environment has this variable.
 macro_rules! scenarios {
-    ($($name:ident: $($group:ident $($place:literal)?),+ $(if $variable:literal)?;)+) => {
+    ($($name:ident: $($group:ident $($place:literal)?),+ $(needs $($feature:ident),+)? $(if $variable:literal)?;)+) => {
         pub(crate) const SCENARIOS: &[$crate::groups::Registered] = &[$($crate::groups::Registered {
             path: concat!(module_path!(), "::", stringify!($name)),
             run: |cluster| Box::pin($name(cluster)),
             places: &[$(($crate::groups::Group::$group, $crate::groups::first![$($place,)? 0])),+],
-            needs: $crate::groups::first![$(Some($variable),)? None],
+            features: &[$($(&palisade_controlplane::Feature::$feature),+)?],
+            variable: $crate::groups::first![$(Some($variable),)? None],
         }),+];
     };
 }
@@ -112,24 +118,24 @@ macro_rules! first {
 
 pub(crate) use {first, scenarios};
 
-/// The scenarios of a group, in their order.
-pub(crate) fn of(modules: &[&'static [Registered]], group: Group) -> Vec<(&'static str, Scenario)> {
+/// The scenarios of a group, in their order, on an API server of a minor.
+pub(crate) fn of(modules: &[&'static [Registered]], group: Group, minor: u8) -> Vec<Listed> {
     let all = modules.iter().flat_map(|module| module.iter());
-    let runs = |one: &&Registered| one.needs.is_none_or(|variable| std::env::var_os(variable).is_some());
+    let runs = |one: &&Registered| one.variable.is_none_or(|variable| std::env::var_os(variable).is_some());
     let place = |one: &'static Registered| {
         let (_, place) = one.places.iter().find(|(of, _)| *of == group)?;
         let (_, name) = one.path.split_once("::")?;
-        Some((*place, name, one.run))
+        Some((*place, Listed { name, run: one.run, lacking: Feature::lacking(one.features, minor) }))
     };
     let only_quick = std::env::var_os(ONLY_QUICK).is_some();
     let is_selected = |name: &str| !only_quick || QUICK.contains(&(group, name));
     let mut found: Vec<_> = all.filter(runs).filter_map(place).collect();
-    found.sort_unstable_by_key(|(place, name, _)| (*place, *name));
+    found.sort_unstable_by_key(|(place, one)| (*place, one.name));
     for pair in found.windows(2) {
-        assert_ne!(pair[0].0, pair[1].0, "{group:?}: {} and {} have the same place", pair[0].1, pair[1].1);
+        assert_ne!(pair[0].0, pair[1].0, "{group:?}: {} and {} have the same place", pair[0].1.name, pair[1].1.name);
     }
     for (_, name) in QUICK.iter().filter(|(of, _)| *of == group) {
-        assert!(found.iter().any(|(_, known, _)| known == name), "{group:?} has no scenario {name}");
+        assert!(found.iter().any(|(_, known)| known.name == *name), "{group:?} has no scenario {name}");
     }
-    found.into_iter().filter(|(_, name, _)| is_selected(name)).map(|(_, name, run)| (name, run)).collect()
+    found.into_iter().map(|(_, one)| one).filter(|one| is_selected(one.name)).collect()
 }

@@ -11,8 +11,8 @@ use std::{
 };
 
 use futures::FutureExt as _;
-use libtest_mimic::{Failed, Trial};
-use palisade_controlplane::Builder;
+use libtest_mimic::{Completion, Failed, Trial};
+use palisade_controlplane::{Builder, Feature};
 use palisade_kube_json::text::truncated;
 use palisade_tests::{Cluster, TestResult};
 use tokio::sync::{Mutex, Notify, OwnedSemaphorePermit, Semaphore};
@@ -20,6 +20,14 @@ use tokio::sync::{Mutex, Notify, OwnedSemaphorePermit, Semaphore};
 use crate::RUNTIME;
 
 pub(crate) type Scenario = for<'a> fn(&'a mut Cluster) -> Pin<Box<dyn Future<Output = TestResult> + 'a>>;
+
+/// A scenario of a group.
+pub(crate) struct Listed {
+    pub(crate) name: &'static str,
+    pub(crate) run: Scenario,
+    /// The feature that it needs and the API server lacks: it is skipped.
+    pub(crate) lacking: Option<&'static Feature>,
+}
 
 /// How many of the slowest scenarios are printed.
 const SLOWEST: usize = 10;
@@ -57,16 +65,11 @@ impl Lanes {
     }
 
     /// The scenarios of one control plane.
-    pub(crate) fn trials(
-        &self,
-        kind: &'static str,
-        control_plane: Builder,
-        scenarios: Vec<(&'static str, Scenario)>,
-    ) -> Vec<Trial> {
+    pub(crate) fn trials(&self, kind: &str, control_plane: Builder, scenarios: Vec<Listed>) -> Vec<Trial> {
         let permits = Arc::clone(&self.permits);
         // Groups of one version are told apart by where they begin.
         let label: Arc<str> = match scenarios.first() {
-            Some((first, _)) => format!("{kind}, from {first}").into(),
+            Some(first) => format!("{kind}, from {}", first.name).into(),
             None => kind.into(),
         };
         let group = Arc::new(Group {
@@ -76,9 +79,13 @@ impl Lanes {
             turn: Notify::new(),
             running: Mutex::new(None),
         });
-        let trial = |(place, (name, scenario)): (usize, (&'static str, Scenario))| {
+        let trial = |(place, Listed { name, run: scenario, lacking }): (usize, Listed)| {
+            if let Some(feature) = lacking {
+                let skipped = Completion::ignored_with(format!("the API server lacks: {feature}"));
+                return Trial::ignorable_test(name, || Ok(skipped)).with_kind(kind);
+            }
             let (group, times, label) = (Arc::clone(&group), Arc::clone(&self.times), Arc::clone(&label));
-            let failures = Arc::clone(&self.failures);
+            let (failures, failed_on) = (Arc::clone(&self.failures), kind.to_owned());
             let run = move || {
                 group.left().insert(place);
                 let result = RUNTIME.block_on(group.run(place, scenario, |took| {
@@ -86,7 +93,8 @@ impl Lanes {
                 }));
                 if let Err(why) = &result {
                     let why = truncated(why.message().unwrap_or_default(), SHOWN);
-                    failures.lock().unwrap_or_else(PoisonError::into_inner).push(format!("[{kind}] {name}: {why}"));
+                    let mut failures = failures.lock().unwrap_or_else(PoisonError::into_inner);
+                    failures.push(format!("[{failed_on}] {name}: {why}"));
                 }
                 result
             };

@@ -14,7 +14,7 @@ use kube::{
     api::{DeleteParams, Patch, PatchParams},
 };
 use palisade_api::{EngineInForce, ToolSecurityParams, names};
-use palisade_cel::Minor;
+use palisade_controlplane::Feature;
 use palisade_controlplane::Shutdown;
 use palisade_tests::{Cluster, TestResult, Verdict, ensure, eventually, hostile_pod, tool_pod, within};
 use serde_json::{Value as Json, json};
@@ -199,7 +199,7 @@ pub(crate) async fn drift_is_repaired(cluster: &mut Cluster) -> TestResult {
     within(REPAIR, "an added parameter", back).await?;
     params.delete(test, &DeleteParams::default()).await?;
     within(REPAIR, "deleted parameters", back).await?;
-    if cluster.minor().await? >= Minor::V1_36 {
+    if cluster.has(&Feature::NATIVE_MUTATION).await? {
         drift_of_what_mutates_is_repaired(cluster, test).await?;
     }
     // Whoever edited an action does not keep the profile from another one: actions are a set.
@@ -212,7 +212,7 @@ pub(crate) async fn drift_is_repaired(cluster: &mut Cluster) -> TestResult {
     let metrics = cluster.controller_get("/metrics").await?;
     let repaired = scan::sample(&metrics, "palisade_drift_repaired_total{kind=\"ValidatingAdmissionPolicy\"}");
     ensure!(repaired > Some(0), "{metrics}");
-    if cluster.minor().await? >= Minor::V1_36 {
+    if cluster.has(&Feature::NATIVE_MUTATION).await? {
         cluster.wait_condition(test, "Enforced", "True").await?;
     } else {
         // The policies are in force again, but the webhook that would mutate pods does not run.

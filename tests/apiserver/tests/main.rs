@@ -16,6 +16,7 @@ mod deletion;
 mod enforcement;
 mod exceptions;
 mod exemptions;
+mod features;
 mod fields;
 mod files;
 mod former;
@@ -60,11 +61,11 @@ mod webhook;
 mod whatif;
 mod workloads;
 
-use std::{process::ExitCode, sync::LazyLock};
+use std::{collections::BTreeSet, process::ExitCode, sync::LazyLock};
 
 use libtest_mimic::Arguments;
 use palisade_api::names;
-use palisade_controlplane::ControlPlane;
+use palisade_controlplane::{Builder, ControlPlane, Version};
 use tokio::runtime::Runtime;
 
 use crate::{
@@ -92,6 +93,7 @@ const MODULES: &[&[Registered]] = &[
     enforcement::SCENARIOS,
     exceptions::SCENARIOS,
     exemptions::SCENARIOS,
+    features::SCENARIOS,
     fields::SCENARIOS,
     files::SCENARIOS,
     former::SCENARIOS,
@@ -155,47 +157,33 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    // Where no scenario reads the status of policies: checking their types took an eighth of the processors.
-    let without_type_checks = || ControlPlane::builder().type_checks(false);
-    let emulated = |version: &str| ControlPlane::builder().emulated_version(version);
-    // Or it would serve the beta and not act by it.
-    let acting = ["--feature-gates=MutatingAdmissionPolicy=true", "--emulation-forward-compatible=true"];
-    // The longest come first: at the end no core waits for one of them.
-    let groups = [
-        ("1.36", without_type_checks(), Group::Maintained),
-        ("1.36", without_type_checks(), Group::Reconciled),
-        ("1.33", emulated("1.33"), Group::Oldest),
-        ("1.36", ControlPlane::builder(), Group::Answers),
-        // Its ReplicaSets have pods.
-        ("1.36", without_type_checks().controllers(["replicaset-controller"]), Group::Judged),
-        ("1.36", without_type_checks(), Group::Large),
-        (
-            "1.33",
-            emulated("1.33").type_checks(false).audit(true).controllers(["replicaset-controller"]),
-            Group::OldestRollouts,
-        ),
-        ("1.33", emulated("1.33").type_checks(false), Group::Webhooks),
-        ("1.35", emulated("1.35"), Group::Middle),
-        // On a loaded machine the largest requests take longer than a minute.
-        ("1.36", without_type_checks().apiserver_flags(["--request-timeout=20m"]), Group::Alone),
-        ("1.35 beta", emulated("1.35").apiserver_flags(acting), Group::Beta),
-        ("1.36 confined", ControlPlane::builder(), Group::Unprivileged),
-        ("1.36 audited", ControlPlane::builder().audit(true), Group::Audited),
-        ("1.33 confined", emulated("1.33"), Group::Confined),
-        ("1.36 with policies of its own", own_policies, Group::OwnPolicies),
-        ("1.36 with a profile of its own", with_own_profile, Group::OwnProfile),
-        ("1.33 to 1.36", emulated("1.33"), Group::Upgraded),
-        ("1.36 with large objects", without_type_checks(), Group::Memory),
-        ("1.36 pods of others", without_type_checks(), Group::Others),
-        ("1.36 to make fixtures", ControlPlane::builder(), Group::Fixtures),
-        ("1.33 with Prometheus", emulated("1.33"), Group::Prometheus),
-        ("1.36 by helm", ControlPlane::builder().controllers(palisade_tests::CONTROLLERS), Group::Helm),
-        ("1.36 with a release", ControlPlane::builder().controllers(palisade_tests::CONTROLLERS), Group::Release),
-    ];
+    let version = match Version::of_environment() {
+        Ok(version) => version,
+        Err(error) => {
+            eprintln!("{error}");
+            return ExitCode::FAILURE;
+        }
+    };
     let lanes = Lanes::new(LANES);
-    let all: Vec<_> = groups
+    let mut known = BTreeSet::new();
+    let mut all = Vec::new();
+    for (emulated, what, control_plane, group) in groups(own_policies, with_own_profile) {
+        if group == Group::Upgraded && !version.is_default() {
+            // An upgrade begins with an emulated minor.
+            continue;
+        }
+        let (minor, kind, control_plane) = on(version, emulated, what, control_plane, group);
+        let mut scenarios = groups::of(MODULES, group, minor);
+        if version.is_default() {
+            assert!(scenarios.iter().all(|one| one.lacking.is_none()), "{kind}: a scenario would run on no minor");
+        } else {
+            // A group that emulates an older minor has the same API server as others here.
+            scenarios.retain(|one| known.insert(one.name));
+        }
+        all.extend(lanes.trials(&kind, control_plane, scenarios));
+    }
+    let all: Vec<_> = all
         .into_iter()
-        .flat_map(|(kind, control_plane, group)| lanes.trials(kind, control_plane, groups::of(MODULES, group)))
         .map(|trial| if trial.name().contains("corpus_pods") { mutation::others().of(trial) } else { trial })
         .collect();
     // Each waits for its control plane.
@@ -204,4 +192,60 @@ fn main() -> ExitCode {
     lanes.print_slowest();
     lanes.print_failures();
     conclusion.exit_code()
+}
+
+/// The groups with their control planes: the minor that the API server emulates, the name of the group, the rest.
+fn groups(own_policies: Builder, with_own_profile: Builder) -> Vec<(Option<u8>, &'static str, Builder, Group)> {
+    let plain = ControlPlane::builder;
+    // Where no scenario reads the status of policies: checking their types took an eighth of the processors.
+    let without_type_checks = || plain().type_checks(false);
+    let replicas = || without_type_checks().controllers(["replicaset-controller"]);
+    let controllers = || plain().controllers(palisade_tests::CONTROLLERS);
+    let oldest = Some(33);
+    // The longest come first: at the end no core waits for one of them.
+    vec![
+        (None, "", without_type_checks(), Group::Maintained),
+        (None, "", without_type_checks(), Group::Reconciled),
+        (oldest, "", plain(), Group::Oldest),
+        (None, "", plain(), Group::Answers),
+        // Its ReplicaSets have pods.
+        (None, "", replicas(), Group::Judged),
+        (None, "", without_type_checks(), Group::Large),
+        (oldest, "", replicas().audit(true), Group::OldestRollouts),
+        (oldest, "", without_type_checks(), Group::Webhooks),
+        (Some(35), "", plain(), Group::Middle),
+        // On a loaded machine the largest requests take longer than a minute.
+        (None, "", without_type_checks().apiserver_flags(["--request-timeout=20m"]), Group::Alone),
+        (Some(35), " beta", plain().apiserver_flags(["--feature-gates=MutatingAdmissionPolicy=true"]), Group::Beta),
+        (None, " confined", plain(), Group::Unprivileged),
+        (None, " audited", plain().audit(true), Group::Audited),
+        (oldest, " confined", plain(), Group::Confined),
+        (None, " with policies of its own", own_policies, Group::OwnPolicies),
+        (None, " with a profile of its own", with_own_profile, Group::OwnProfile),
+        (oldest, " upgraded", plain(), Group::Upgraded),
+        (None, " with large objects", without_type_checks(), Group::Memory),
+        (None, " pods of others", without_type_checks(), Group::Others),
+        (None, " to make fixtures", plain(), Group::Fixtures),
+        (oldest, " with Prometheus", plain(), Group::Prometheus),
+        (None, " by helm", controllers(), Group::Helm),
+        (None, " with a release", controllers(), Group::Release),
+    ]
+}
+
+/// The minor of a group's API server, the kind of its scenarios, and its control plane. Only programs of the default version
+/// emulate an older minor.
+fn on(
+    version: &Version,
+    emulated: Option<u8>,
+    what: &str,
+    control_plane: Builder,
+    group: Group,
+) -> (u8, String, Builder) {
+    let Some(minor) = emulated.filter(|_| version.is_default()) else {
+        return (version.number, format!("{}{what}", version.minor), control_plane);
+    };
+    let control_plane = control_plane.emulated_version(format!("1.{minor}"));
+    // Otherwise it would serve the beta and not act by it.
+    let acts: &[&str] = if group == Group::Beta { &["--emulation-forward-compatible=true"] } else { &[] };
+    (minor, format!("1.{minor}{what}"), control_plane.apiserver_flags(acts.iter().copied()))
 }

@@ -18,9 +18,9 @@ use serde_json::{Value as Json, json};
 use crate::webhook::registered;
 
 crate::groups::scenarios! {
-    native_policy_mutates_like_the_patch: Judged 130;
-    native_policy_mutates_corpus_pods_like_the_patch: Others;
-    beta_policy_mutates_like_the_patch: Beta 10;
+    native_policy_mutates_like_the_patch: Judged 130 needs NATIVE_MUTATION;
+    native_policy_mutates_corpus_pods_like_the_patch: Others needs NATIVE_MUTATION;
+    beta_policy_mutates_like_the_patch: Beta 10 needs BETA_MUTATION;
     webhook_mutates_like_the_patch: Webhooks 10;
 }
 

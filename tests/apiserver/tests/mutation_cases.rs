@@ -12,7 +12,7 @@ use palisade_tests::{
 use serde_json::Value as Json;
 
 crate::groups::scenarios! {
-    mutation_cases_match_the_api_server: Alone 10;
+    mutation_cases_match_the_api_server: Alone 10 needs NATIVE_MUTATION;
 }
 
 /// How often, and in which intervals, to ask until the policies are in force.
@@ -20,6 +20,7 @@ const ROUNDS: usize = 120;
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 pub(crate) async fn mutation_cases_match_the_api_server(cluster: &mut Cluster) -> TestResult {
+    let minor = cluster.minor().await?;
     let cases = mutations::cases(&root().join("tests/apiserver/cases/mutation"));
     apply(cluster, &mutations::definition()).await?;
     cluster.wait_established(&["crd", "gadgets.mutation.example"])?;
@@ -40,7 +41,7 @@ pub(crate) async fn mutation_cases_match_the_api_server(cluster: &mut Cluster) -
             tokio::time::sleep(POLL_INTERVAL).await;
         }
         for (case, problems) in pending.values_mut() {
-            *problems = compare(cluster, case).await;
+            *problems = compare(cluster, minor, case).await;
         }
         pending.retain(|_, (_, problems)| !problems.is_empty());
         if pending.is_empty() {
@@ -85,14 +86,14 @@ fn path(case: &Case, with_name: bool) -> String {
 }
 
 /// The differences between both answers, and the unmet expectations.
-async fn compare(cluster: &Cluster, case: &Case) -> Vec<String> {
+async fn compare(cluster: &Cluster, minor: Minor, case: &Case) -> Vec<String> {
     let updates = case.operation == "UPDATE";
     let method = if updates { "PUT" } else { "POST" };
     let found = cluster.answer_to(method, &format!("{}?dryRun=All", path(case, updates)), &case.object).await;
     let found = found.map_err(|text| text.replace('\u{a0}', " "));
     let mut problems: Vec<String> =
         case.expected.unmet(&found).into_iter().map(|unmet| format!("API server: {unmet}")).collect();
-    match (offline(case), found) {
+    match (offline(minor, case), found) {
         (Err(why), _) => problems.push(format!("no verdict: {why}")),
         // The controller manager changes what is stored.
         (Ok(Ok(_)), Ok(_)) if updates => {}
@@ -108,8 +109,8 @@ async fn compare(cluster: &Cluster, case: &Case) -> Vec<String> {
     problems
 }
 
-fn offline(case: &Case) -> Result<Result<Json, String>, String> {
-    let mut cluster = palisade_gate::cluster(Minor::V1_36);
+fn offline(minor: Minor, case: &Case) -> Result<Result<Json, String>, String> {
+    let mut cluster = palisade_gate::cluster(minor);
     for object in std::iter::once(mutations::definition()).chain(case.cluster.iter().cloned()) {
         cluster.apply(object).map_err(|error| format!("{error:?}"))?;
     }

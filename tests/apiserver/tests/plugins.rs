@@ -97,15 +97,13 @@ pub(crate) async fn plugins_answer_like_the_api_server(cluster: &mut Cluster) ->
 
 /// The names that kube-apiserver itself says are on by default.
 pub(crate) async fn default_plugins_match_kube_apiserver_help(cluster: &mut Cluster) -> TestResult {
-    if cluster.minor().await? != Minor::V1_36 {
-        return Ok(());
-    }
+    let minor = cluster.served().await?;
     let help = cluster.control_plane.apiserver_help()?;
     let (_, list) = help.split_once("in addition to default enabled ones (").ok_or("the help has another form")?;
     let (list, _) = list.split_once(").").ok_or("the help has another form")?;
     let mut wanted: Vec<&str> = list.split(", ").collect();
     wanted.sort_unstable();
-    let on = PLUGINS.iter().filter(|plugin| (plugin.since..=plugin.until).contains(&Minor::V1_36.number()));
+    let on = PLUGINS.iter().filter(|plugin| (plugin.since..=plugin.until).contains(&minor));
     let mut found: Vec<&str> = on.map(|plugin| plugin.name).collect();
     found.sort_unstable();
     ensure!(found == wanted, "the table has {found:?}, kube-apiserver {wanted:?}");

@@ -47,6 +47,8 @@ struct Asked {
 pub(crate) async fn library_policies_answer_like_the_api_server(cluster: &mut Cluster) -> TestResult {
     cluster.stop_controller().await?;
     let minor = cluster.minor().await?;
+    // An API server that emulates another minor warns of deprecated fields as its program does.
+    let emulates = cluster.program_minor().await? != minor;
     let kinds = Kinds::builtin(minor);
     let library = root().join("policies");
     let definition = read(&library.join("parameters.crd.yaml"))?;
@@ -61,7 +63,7 @@ pub(crate) async fn library_policies_answer_like_the_api_server(cluster: &mut Cl
     let (mut count, mut wrong) = (0, Vec::new());
     for directory in &directories {
         let policy = Policy::read(directory, minor)?;
-        let (compared, different) = policy.compare(cluster, &kinds, minor).await?;
+        let (compared, different) = policy.compare(cluster, &kinds, minor, emulates).await?;
         ensure!(compared > 1, "{}: nothing is asked", policy.name);
         count += compared;
         wrong.extend(different);
@@ -102,7 +104,13 @@ impl Policy {
     }
 
     /// How many requests were compared, and those with different answers.
-    async fn compare(&self, cluster: &Cluster, kinds: &Kinds, minor: Minor) -> Result<(usize, Vec<String>)> {
+    async fn compare(
+        &self,
+        cluster: &Cluster,
+        kinds: &Kinds,
+        minor: Minor,
+        emulates: bool,
+    ) -> Result<(usize, Vec<String>)> {
         let mut asked = Vec::new();
         let mut stored = Vec::new();
         for object in &self.before {
@@ -144,7 +152,7 @@ impl Policy {
         let mut wrong = Vec::new();
         let mut limit = SETTLE;
         for one in &asked {
-            if let Err(error) = one.compare(cluster, limit, minor != Minor::DEFAULT).await {
+            if let Err(error) = one.compare(cluster, limit, emulates).await {
                 println!("{}: {error}", one.name);
                 wrong.push(format!("{}: {error}", one.name));
             }
@@ -190,7 +198,6 @@ impl Asked {
             expected.refused.as_ref().and_then(|(text, ..)| text.split_once(NOT_SHOWN)).map(|(text, _)| text.len());
         within(limit, "the same answer", || async {
             let mut answer = ask_server(cluster, &self.request).await.map_err(|error| error.to_string())?;
-            // Of deprecated fields, one that emulates an older version warns as its own version does.
             let of_policy = |warning: &String| warning.starts_with("Validation failed for");
             if emulated {
                 answer.warnings.retain(|warning| of_policy(warning) || expected.warnings.contains(warning));

@@ -13,7 +13,7 @@ use crate::{
 };
 
 crate::groups::scenarios! {
-    every_permission_is_used_and_no_other_requested: Audited 10;
+    every_permission_is_used_and_no_other_requested: Audited 10 needs NATIVE_MUTATION;
     service_accounts_lack_dangerous_permissions: Unprivileged 10;
 }
 

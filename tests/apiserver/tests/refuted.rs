@@ -9,7 +9,7 @@ use serde_json::{Value as Json, json};
 use crate::lifecycle::Watch;
 
 crate::groups::scenarios! {
-    an_edit_that_probes_refute_is_taken_back: Reconciled 110;
+    an_edit_that_probes_refute_is_taken_back: Reconciled 110 needs NATIVE_MUTATION;
 }
 
 const UID: i64 = 50_001;

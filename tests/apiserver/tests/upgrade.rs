@@ -7,8 +7,7 @@ use kube::{
     api::{ApiResource, DeleteParams, DynamicObject},
 };
 use palisade_api::{EngineInForce, names};
-use palisade_cel::Minor;
-use palisade_controlplane::Shutdown;
+use palisade_controlplane::{Feature, Shutdown};
 use palisade_tests::{
     Cluster, Load, Tally, TestResult, Webhook, bare_pod, beta, dry_run_answer, ensure, eventually, tool_pod, within,
 };
@@ -19,8 +18,8 @@ use crate::webhook::{engine, registered, report};
 
 crate::groups::scenarios! {
     api_server_upgrade_leaves_no_pod_unmutated: Upgraded;
-    inert_beta_policy_is_not_the_engine: Middle 30;
-    beta_policy_mutates_where_v1_is_not_served: Beta 20;
+    inert_beta_policy_is_not_the_engine: Middle 30 needs BETA_MUTATION;
+    beta_policy_mutates_where_v1_is_not_served: Beta 20 needs BETA_MUTATION;
 }
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
@@ -77,7 +76,7 @@ pub(crate) async fn api_server_upgrade_leaves_no_pod_unmutated(cluster: &mut Clu
     cluster.control_plane.set_emulated_version(None)?;
     cluster.control_plane.start_apiserver().await?;
     let start = Instant::now();
-    ensure!(cluster.minor().await? == Minor::V1_36, "it is not upgraded");
+    ensure!(cluster.has(&Feature::NATIVE_MUTATION).await?, "it is not upgraded");
     let right = |when: &str, tally: &Tally| -> TestResult {
         report(&format!("upgrade, {when}"), tally);
         tally.nothing_is_wrong()?;

@@ -21,7 +21,7 @@ crate::groups::scenarios! {
     webhook_failures_admit_no_violation: Webhooks 30;
     a_rolling_restart_fails_no_request: Webhooks 40;
     certificates_rotate_and_no_request_fails: Webhooks 50;
-    engine_change_leaves_no_pod_unmutated: Reconciled 10;
+    engine_change_leaves_no_pod_unmutated: Reconciled 10 needs NATIVE_MUTATION;
 }
 
 const UID: i64 = 50_001;

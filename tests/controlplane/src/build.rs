@@ -1,8 +1,9 @@
 //! Finds the binaries of the control plane, or builds them.
 //!
 //! `KUBEBUILDER_ASSETS`, where set, is a directory with `etcd`, `kube-apiserver` and perhaps `kube-controller-manager`
-//! and `kubectl`. Otherwise the Go program beside this crate is built into a cache. An entry of the cache is named by
-//! a digest of everything that goes into it and never changes; it is itself a directory of that layout.
+//! and `kubectl`. Otherwise the Go program beside this crate is built into a cache, with the modules of a [`Version`]. An
+//! entry of the cache is named by a digest of everything that goes into it and never changes; it is itself a directory of
+//! that layout. Entries of several minors are side by side.
 
 use std::{
     env, fs,
@@ -17,19 +18,10 @@ use std::{
 
 use ring::digest;
 
-use crate::{Error, pki::hex, process::tail};
+use crate::{Error, Version, pki::hex, process::tail};
 
 /// The sources are part of this crate's binary: it builds the same control plane wherever it is run.
-const SOURCES: [(&str, &str); 3] = [
-    ("go.mod", include_str!("../go.mod")),
-    ("go.sum", include_str!("../go.sum")),
-    ("main.go", include_str!("../main.go")),
-];
-
-const KUBERNETES: &str = "v1.36.1";
-const ETCD: &str = "v3.6.8";
-/// When that version was published. A fixed value: the same sources give the same binary.
-const BUILD_DATE: &str = "2026-05-12T09:51:33Z";
+const MAIN: &str = include_str!("../main.go");
 
 /// Without debug information, which the linker would drop: a seventh of the time. What Go builds with the same flags
 /// and of the same modules uses the packages again.
@@ -56,13 +48,13 @@ pub struct Binaries {
 }
 
 impl Binaries {
-    /// The binaries in `KUBEBUILDER_ASSETS`, or else those of [`binary`], which this builds if need be.
+    /// The binaries in `KUBEBUILDER_ASSETS`, or otherwise those of [`binary`], which are built if they are missing.
     ///
     /// It blocks, for minutes when it builds.
-    pub fn locate() -> Result<Self, Error> {
+    pub fn locate(version: &Version) -> Result<Self, Error> {
         match variable("KUBEBUILDER_ASSETS") {
             Some(dir) => Self::in_dir(&dir),
-            None => Self::in_dir(&entry()?),
+            None => Self::in_dir(&entry(version)?),
         }
     }
 
@@ -79,14 +71,14 @@ impl Binaries {
 }
 
 /// The path of the multi-call binary, built if need be. It blocks, for minutes when it builds.
-pub fn binary() -> Result<PathBuf, Error> {
-    Ok(entry()?.join(BINARY))
+pub fn binary(version: &Version) -> Result<PathBuf, Error> {
+    Ok(entry(version)?.join(BINARY))
 }
 
-fn entry() -> Result<PathBuf, Error> {
+fn entry(version: &Version) -> Result<PathBuf, Error> {
     let cache = cache_dir()?;
     fs::create_dir_all(&cache).map_err(Error::io(format!("cannot create {}", cache.display())))?;
-    let digest = digest(&go_version(&cache)?);
+    let digest = digest(version, &go_version(&cache)?);
     let entry = cache.join(&digest);
     if !entry.join(BINARY).is_file() {
         let lock = File::create(cache.join(format!("{digest}.lock")))
@@ -94,7 +86,7 @@ fn entry() -> Result<PathBuf, Error> {
         // Tests run in parallel, in several processes: the first one builds, the others wait here.
         lock.lock().map_err(Error::io("cannot take the lock of the build"))?;
         if !entry.join(BINARY).is_file() {
-            build(&cache, &entry)?;
+            build(version, &cache, &entry)?;
             prune(&cache, &digest);
         }
     }
@@ -123,11 +115,15 @@ fn go_version(dir: &Path) -> Result<String, Error> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-fn digest(go_version: &str) -> String {
+fn sources(version: &Version) -> [(&'static str, &'static str); 3] {
+    [("go.mod", version.go_mod), ("go.sum", version.go_sum), ("main.go", MAIN)]
+}
+
+fn digest(version: &Version, go_version: &str) -> String {
     let mut context = digest::Context::new(&digest::SHA256);
-    let linker_flags = linker_flags();
-    let texts = SOURCES.iter().map(|(_, text)| *text);
-    for text in texts.chain([COMPILER_FLAGS, linker_flags.as_str(), go_version]) {
+    let linker_flags = linker_flags(version);
+    let texts = sources(version).map(|(_, text)| text);
+    for text in texts.into_iter().chain([COMPILER_FLAGS, linker_flags.as_str(), go_version]) {
         // The length first: no two lists of texts give the same bytes.
         context.update(&text.len().to_le_bytes());
         context.update(text.as_bytes());
@@ -136,34 +132,36 @@ fn digest(go_version: &str) -> String {
 }
 
 /// Without a version, the API server calls itself `v0.0.0-master+$Format:%H$`, which breaks clients that look.
-fn linker_flags() -> String {
-    let minor = KUBERNETES.split('.').nth(1).unwrap_or_default();
-    let commit = format!("k8s.io/kubernetes@{KUBERNETES}");
+fn linker_flags(version: &Version) -> String {
+    let Version { kubernetes, etcd, published, .. } = version;
+    let minor = version.minor.trim_start_matches("1.");
+    let commit = format!("k8s.io/kubernetes@{kubernetes}");
     let mut flags = vec!["-s -w".to_owned()];
     // The servers and kubectl report the first, user agents the second.
     for package in ["k8s.io/component-base/version", "k8s.io/client-go/pkg/version"] {
         for (name, value) in [
-            ("gitVersion", KUBERNETES),
+            ("gitVersion", *kubernetes),
             ("gitMajor", "1"),
             ("gitMinor", minor),
             ("gitCommit", &commit),
             // What Kubernetes itself reports when it is not built from a git checkout.
             ("gitTreeState", "archive"),
-            ("buildDate", BUILD_DATE),
+            ("buildDate", published),
         ] {
             flags.push(format!("-X {package}.{name}={value}"));
         }
     }
-    flags.push(format!("-X go.etcd.io/etcd/api/v3/version.GitSHA=go.etcd.io/etcd@{ETCD}"));
+    flags.push(format!("-X go.etcd.io/etcd/api/v3/version.GitSHA=go.etcd.io/etcd@{etcd}"));
     flags.join(" ")
 }
 
 #[allow(clippy::print_stderr, reason = "a build of minutes says how far it is, and nothing else is set up to say it")]
-fn build(cache: &Path, entry: &Path) -> Result<(), Error> {
-    eprintln!("building etcd, kube-apiserver, kube-controller-manager and kubectl {KUBERNETES} with Go, once");
+fn build(version: &Version, cache: &Path, entry: &Path) -> Result<(), Error> {
+    let kubernetes = version.kubernetes;
+    eprintln!("building etcd, kube-apiserver, kube-controller-manager and kubectl {kubernetes} with Go, once");
     let io = |source| Error::io("cannot keep the build of the control plane")(source);
     let temporary = tempfile::Builder::new().prefix("build-").tempdir_in(cache).map_err(io)?;
-    for (name, text) in SOURCES {
+    for (name, text) in sources(version) {
         fs::write(temporary.path().join(name), text).map_err(io)?;
     }
     let output = temporary.path().join("entry");
@@ -173,7 +171,7 @@ fn build(cache: &Path, entry: &Path) -> Result<(), Error> {
     let packages = String::from_utf8_lossy(&packages).lines().count();
     let begin = Instant::now();
     let mut printed = begin;
-    go_build(temporary.path(), |built| {
+    go_build(version, temporary.path(), |built| {
         if printed.elapsed() >= PROGRESS {
             printed = Instant::now();
             eprintln!("  Go: {built} of {packages} packages after {} s", begin.elapsed().as_secs());
@@ -194,8 +192,8 @@ fn build(cache: &Path, entry: &Path) -> Result<(), Error> {
 }
 
 /// Builds, and calls back with the number of packages built so far. What is in Go's cache is not counted.
-fn go_build(dir: &Path, mut report: impl FnMut(usize)) -> Result<(), Error> {
-    let (flags, output) = (linker_flags(), format!("entry/{BINARY}"));
+fn go_build(version: &Version, dir: &Path, mut report: impl FnMut(usize)) -> Result<(), Error> {
+    let (flags, output) = (linker_flags(version), format!("entry/{BINARY}"));
     // With the first three, the bytes depend on the sources and the Go version only. -v names what is built.
     let reproducible = ["build", "-trimpath", "-buildvcs=false", "-mod=readonly", "-v"];
     let arguments = [&reproducible[..], &[COMPILER_FLAGS, "-ldflags", &flags, "-o", &output, "."]].concat();
@@ -252,13 +250,7 @@ fn prune(cache: &Path, current: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn reported_versions_are_the_pinned_ones() {
-        let go_mod = SOURCES[0].1;
-        assert!(go_mod.contains(&format!("\tk8s.io/kubernetes {KUBERNETES}\n")));
-        assert!(go_mod.contains(&format!("\tgo.etcd.io/etcd/server/v3 {ETCD}\n")));
-    }
+    use crate::VERSIONS;
 
     #[test]
     fn xtask_compiles_go_with_the_same_flags() {
@@ -267,9 +259,16 @@ mod tests {
     }
 
     #[test]
-    fn digest_depends_on_the_go_version() {
-        assert_eq!(digest("go1.26.8"), digest("go1.26.8"));
-        assert_ne!(digest("go1.26.8"), digest("go1.26.9"));
+    fn digest_depends_on_the_minor_and_the_go_version() {
+        let mut digests = Vec::new();
+        for version in &VERSIONS {
+            assert_eq!(digest(version, "go1.26.8"), digest(version, "go1.26.8"));
+            digests.extend(["go1.26.8", "go1.26.9"].map(|go| digest(version, go)));
+        }
+        let count = digests.len();
+        digests.sort_unstable();
+        digests.dedup();
+        assert_eq!(digests.len(), count);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::{fs, path::Path, time::Duration};
 
 use crate::{
-    Component, ControlPlane, Error,
+    Component, ControlPlane, Error, Version,
     build::Binaries,
     cluster::{Settings, wait_for_etcd},
     flags::{self, AUDIT_LOG, AUDIT_POLICY, KUBECONFIG, Minor},
@@ -22,6 +22,7 @@ const PORT_ATTEMPTS: usize = 5;
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct Builder {
+    version: Option<&'static Version>,
     emulated_version: Option<String>,
     apiserver_flags: Vec<String>,
     controllers: Vec<String>,
@@ -33,6 +34,7 @@ pub struct Builder {
 impl Default for Builder {
     fn default() -> Self {
         Self {
+            version: None,
             emulated_version: None,
             apiserver_flags: Vec::new(),
             controllers: Vec::new(),
@@ -44,13 +46,20 @@ impl Default for Builder {
 }
 
 impl Builder {
+    /// Use the programs of this version. By default, `PALISADE_MINOR` selects it.
+    pub fn version(mut self, version: &'static Version) -> Self {
+        self.version = Some(version);
+        self
+    }
+
     /// Serve the APIs and the CEL environment of an older minor version, `1.33` to `1.36`.
     ///
     /// Such a server still calls itself by its own version: `/version` has the emulated one in `emulationMinor`.
     ///
-    /// `1.34` and `1.35` also serve `MutatingAdmissionPolicy` as `v1beta1`, but do not enforce it. They do with the
-    /// flags `--feature-gates=MutatingAdmissionPolicy=true` and `--emulation-forward-compatible=true`, and then
-    /// serve `v1` too, which a real server of that version does not.
+    /// `1.34` and `1.35`, emulated or not, also serve `MutatingAdmissionPolicy` as `v1beta1`, but do not enforce it. They do
+    /// with the flag `--feature-gates=MutatingAdmissionPolicy=true`. If the version is emulated, the flag
+    /// `--emulation-forward-compatible=true` is required, too, and `v1` is served, which a server of that version does not
+    /// serve.
     pub fn emulated_version(mut self, version: impl Into<String>) -> Self {
         self.emulated_version = Some(version.into());
         self
@@ -91,19 +100,25 @@ impl Builder {
     /// Starts the control plane, building its binaries first if need be, and returns when it is ready for pods.
     pub async fn start(self) -> Result<ControlPlane, Error> {
         let emulated = self.emulated_version.as_deref().map(Minor::parse).transpose()?;
-        let binaries = tokio::task::spawn_blocking(Binaries::locate)
+        let version = self.version.map_or_else(Version::of_environment, Ok)?;
+        let binaries = tokio::task::spawn_blocking(|| Binaries::locate(version))
             .await
             .map_err(|panic| Error::io("the search for the binaries ended")(panic.into()))??;
         let mut attempt = 1;
         loop {
-            match self.attempt(&binaries, emulated).await {
+            match self.attempt(version, &binaries, emulated).await {
                 Err(error) if error.is_port_collision() && attempt < PORT_ATTEMPTS => attempt += 1,
                 result => return result,
             }
         }
     }
 
-    async fn attempt(&self, binaries: &Binaries, emulated: Option<Minor>) -> Result<ControlPlane, Error> {
+    async fn attempt(
+        &self,
+        version: &Version,
+        binaries: &Binaries,
+        emulated: Option<Minor>,
+    ) -> Result<ControlPlane, Error> {
         let dir = WorkDir::create()?;
         let pki = Pki::create(dir.path())?;
         let port = port::free().map_err(Error::io("cannot choose a port"))?;
@@ -123,6 +138,7 @@ impl Builder {
             port,
             apiserver: flags::ApiServer {
                 port,
+                minor: Minor::of(version),
                 emulated,
                 service_accounts: binaries.controller_manager.is_some(),
                 audit: self.audit,

@@ -34,6 +34,10 @@ pub enum Error {
     #[error("set PALISADE_CACHE, XDG_CACHE_HOME or HOME: there is no directory to keep the control plane in")]
     NoCacheDir,
 
+    /// A minor without a [`Version`](crate::Version).
+    #[error("there is no control plane of Kubernetes `{0}`: use {known}", known = crate::version::known())]
+    UnknownMinor(String),
+
     /// A version that is not of the form `1.N`.
     #[error("`{0}` is not a Kubernetes version to emulate: expected, for example, `1.33`")]
     EmulatedVersion(String),

@@ -4,7 +4,7 @@
 //! socket's path must be short and a temporary directory's need not be.
 
 use crate::{
-    Error,
+    Error, Version,
     pki::{CA, SERVICE_ACCOUNT_KEY, SERVICE_ACCOUNT_PUBLIC_KEY, SERVING_CERT, SERVING_KEY, TOKENS},
 };
 
@@ -19,7 +19,7 @@ const CONTROLLERS: [&str; 3] = ["namespace-controller", "serviceaccount-controll
 /// Policies get their `status.typeChecking`.
 const TYPE_CHECKS: &str = "validatingadmissionpolicy-status-controller";
 
-/// A minor version to serve instead of the binary's own.
+/// A minor version to serve, of the binary itself or another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Minor(u32);
 
@@ -31,13 +31,17 @@ impl Minor {
             .ok_or_else(|| Error::EmulatedVersion(text.to_owned()))
     }
 
+    pub(crate) fn of(version: &Version) -> Self {
+        Self(version.number.into())
+    }
+
     fn flag(self) -> String {
         format!("--emulated-version=kube=1.{}", self.0)
     }
 
     /// `MutatingAdmissionPolicy` is a beta there, off by default. Serving it is one thing, for clients that look which
-    /// version there is. Enforcing it takes more (see `Builder::emulated_version`): the plugin of the newer binary
-    /// watches `v1` only and never becomes ready without it.
+    /// version there is. Enforcing it takes more (see `Builder::emulated_version`): the plugin of a newer binary watches `v1`
+    /// only and never becomes ready without it.
     fn has_beta_mutating_policies(self) -> bool {
         matches!(self.0, 34 | 35)
     }
@@ -63,6 +67,8 @@ pub(crate) fn etcd() -> Vec<String> {
 #[derive(Debug, Clone)]
 pub(crate) struct ApiServer {
     pub(crate) port: u16,
+    /// The minor of the program.
+    pub(crate) minor: Minor,
     pub(crate) emulated: Option<Minor>,
     pub(crate) service_accounts: bool,
     pub(crate) audit: bool,
@@ -92,11 +98,9 @@ impl ApiServer {
             // Without it, a server that ends gracefully waits a minute for its watchers to go away by themselves.
             "--shutdown-watch-termination-grace-period=2s".into(),
         ];
-        if let Some(minor) = self.emulated {
-            flags.push(minor.flag());
-            if minor.has_beta_mutating_policies() {
-                flags.push("--runtime-config=admissionregistration.k8s.io/v1beta1=true".into());
-            }
+        flags.extend(self.emulated.map(Minor::flag));
+        if self.emulated.unwrap_or(self.minor).has_beta_mutating_policies() {
+            flags.push("--runtime-config=admissionregistration.k8s.io/v1beta1=true".into());
         }
         if !self.service_accounts {
             // Without a controller that creates them, no pod would be admitted at all.
@@ -146,10 +150,11 @@ pub(crate) fn controller_manager(
 mod tests {
     use super::*;
 
-    fn apiserver(emulated: Option<&str>) -> String {
+    fn apiserver(minor: u32, emulated: Option<u32>) -> String {
         ApiServer {
             port: 1,
-            emulated: emulated.map(|text| Minor::parse(text).unwrap()),
+            minor: Minor(minor),
+            emulated: emulated.map(Minor),
             service_accounts: true,
             audit: false,
             extra: vec!["--v=2".to_owned()],
@@ -168,15 +173,18 @@ mod tests {
 
     #[test]
     fn flags_enable_mutating_policies_only_where_they_are_beta() {
-        for (version, beta) in [(None, false), (Some("1.33"), false), (Some("1.34"), true), (Some("1.36"), false)] {
-            let flags = apiserver(version);
-            assert_eq!(flags.contains("v1beta1=true"), beta, "{version:?}");
-            assert_eq!(flags.contains("--emulated-version"), version.is_some(), "{version:?}");
+        for minor in 32..=37 {
+            for emulated in (32..=minor).map(Some).chain([None]) {
+                let flags = apiserver(minor, emulated);
+                let beta = matches!(emulated.unwrap_or(minor), 34 | 35);
+                assert_eq!(flags.contains("v1beta1=true"), beta, "{minor}, {emulated:?}");
+                assert_eq!(flags.contains("--emulated-version"), emulated.is_some(), "{minor}, {emulated:?}");
+            }
         }
     }
 
     #[test]
     fn caller_flags_come_last_and_take_precedence() {
-        assert!(apiserver(None).ends_with(" --v=2"));
+        assert!(apiserver(36, None).ends_with(" --v=2"));
     }
 }

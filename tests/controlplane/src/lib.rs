@@ -1,7 +1,7 @@
 //! A real Kubernetes control plane for tests and demos: etcd, kube-apiserver and kube-controller-manager.
 //!
 //! The components come from pinned Go modules, built once into one binary and cached (see [`build`]), or from the
-//! directory in `KUBEBUILDER_ASSETS`. Everything listens on loopback or on a socket in a private temporary directory,
+//! directory in `KUBEBUILDER_ASSETS`. `PALISADE_MINOR` selects another [`Version`] than the default. Everything listens on loopback or on a socket in a private temporary directory,
 //! and nothing survives: not a process, not a file, however the program that started it ends.
 //!
 //! ```no_run
@@ -24,6 +24,7 @@ mod builder;
 mod cluster;
 mod component;
 mod error;
+mod feature;
 mod flags;
 mod http;
 mod peer;
@@ -31,10 +32,13 @@ mod pki;
 mod port;
 mod process;
 mod stored;
+mod version;
 mod workdir;
 
 pub use builder::Builder;
 pub use cluster::ControlPlane;
 pub use component::{Component, Shutdown};
 pub use error::Error;
+pub use feature::{Feature, Source};
 pub use port::{free as free_port, free_address};
+pub use version::{MINOR, VERSIONS, Version};

@@ -2,14 +2,17 @@
 
 use std::{path::PathBuf, process::ExitCode};
 
-use palisade_controlplane::{ControlPlane, build};
+use palisade_controlplane::{ControlPlane, Version, build};
 use tokio::signal::unix::{SignalKind, signal};
 
-const USAGE: &str = "usage: controlplane build
-       controlplane run [--emulated-version 1.N] [--kubeconfig FILE]";
+const USAGE: &str = "usage: controlplane build [--minor 1.N]
+       controlplane run [--minor 1.N] [--emulated-version 1.N] [--kubeconfig FILE]
+
+PALISADE_MINOR=1.N is the same as --minor 1.N. KUBEBUILDER_ASSETS has precedence for run.";
 
 #[derive(Default)]
-struct Run {
+struct Options {
+    minor: Option<String>,
     emulated_version: Option<String>,
     kubeconfig: Option<PathBuf>,
 }
@@ -18,8 +21,11 @@ struct Run {
 async fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
     let result = match arguments.next().as_deref() {
-        Some("build") if arguments.len() == 0 => print_binary(),
-        Some("run") => match parse_run(arguments) {
+        Some("build") => match parse(arguments) {
+            Some(Options { minor, emulated_version: None, kubeconfig: None }) => print_binary(minor.as_deref()),
+            _ => return usage(),
+        },
+        Some("run") => match parse(arguments) {
             Some(options) => run(options).await,
             None => return usage(),
         },
@@ -39,27 +45,32 @@ fn usage() -> ExitCode {
     ExitCode::from(2)
 }
 
-// Two options do not earn an argument parser in a crate that every test links.
-fn parse_run(mut arguments: impl Iterator<Item = String>) -> Option<Run> {
-    let mut run = Run::default();
+// Three options do not earn an argument parser in a crate that every test links.
+fn parse(mut arguments: impl Iterator<Item = String>) -> Option<Options> {
+    let mut options = Options::default();
     while let Some(option) = arguments.next() {
         match option.as_str() {
-            "--emulated-version" => run.emulated_version = Some(arguments.next()?),
-            "--kubeconfig" => run.kubeconfig = Some(arguments.next()?.into()),
+            "--minor" => options.minor = Some(arguments.next()?),
+            "--emulated-version" => options.emulated_version = Some(arguments.next()?),
+            "--kubeconfig" => options.kubeconfig = Some(arguments.next()?.into()),
             _ => return None,
         }
     }
-    Some(run)
+    Some(options)
 }
 
 type Result = std::result::Result<(), Box<dyn std::error::Error>>;
 
-fn print_binary() -> Result {
-    println!("{}", build::binary()?.display());
+fn version(minor: Option<&str>) -> std::result::Result<&'static Version, palisade_controlplane::Error> {
+    minor.map_or_else(Version::of_environment, |minor| Version::of(Some(minor)))
+}
+
+fn print_binary(minor: Option<&str>) -> Result {
+    println!("{}", build::binary(version(minor)?)?.display());
     Ok(())
 }
 
-async fn run(options: Run) -> Result {
+async fn run(options: Options) -> Result {
     // Before the start, which takes seconds: an interrupt then must not leave anything behind either.
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
@@ -70,7 +81,7 @@ async fn run(options: Run) -> Result {
         }
     });
 
-    let mut builder = ControlPlane::builder();
+    let mut builder = ControlPlane::builder().version(version(options.minor.as_deref())?);
     if let Some(version) = options.emulated_version {
         builder = builder.emulated_version(version);
     }

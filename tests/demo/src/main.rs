@@ -10,6 +10,7 @@ mod scene;
 use std::{error::Error, process::ExitCode};
 
 use clap::Parser;
+use palisade_tests::{WEBHOOK, run_webhook};
 
 /// Starts a control plane and the controller, applies Toolforge's profile and shows what it does.
 #[derive(Parser)]
@@ -29,7 +30,7 @@ struct Arguments {
     /// Also measures this `palisade` against the control plane.
     #[arg(long)]
     bench_eval: Option<std::path::PathBuf>,
-    /// The minor version that the API server emulates, 1.33 to 1.36.
+    /// The minor version that the API server emulates, 1.33 to 1.36. `PALISADE_MINOR` selects the program instead.
     #[arg(long)]
     emulated_version: Option<String>,
 }
@@ -38,6 +39,10 @@ type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
 #[tokio::main]
 async fn main() -> ExitCode {
+    // The webhook must be a process.
+    if std::env::args().nth(1).as_deref() == Some(WEBHOOK) {
+        return run_webhook().await;
+    }
     let arguments = Arguments::parse();
     let demo = async {
         let running = tokio::select! {

@@ -10,8 +10,8 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::{Api, api::ListParams};
 use palisade_api::names;
-use palisade_controlplane::Component;
-use palisade_tests::{Cluster, Verdict, hostile_pod, root, tool_pod};
+use palisade_controlplane::{Component, Feature};
+use palisade_tests::{Cluster, Verdict, Webhook, hostile_pod, root, tool_pod};
 use serde_json::json;
 
 use crate::{
@@ -27,12 +27,16 @@ const FIRST_UID: i64 = 50_001;
 pub(crate) struct Running {
     cluster: Cluster,
     controller: Controller,
+    webhook: Option<Webhook>,
 }
 
 impl Running {
     pub(crate) async fn stop(self) -> Result<()> {
         step("stopping everything");
         self.controller.stop().await?;
+        if let Some(webhook) = self.webhook {
+            webhook.stop().await?;
+        }
         self.cluster.stop().await
     }
 }
@@ -44,6 +48,12 @@ pub(crate) async fn play(arguments: &Arguments) -> Result<Running> {
     let started = start.elapsed();
     step("starting the controller, with the rights of manifests/rbac.yaml");
     let mut controller = Controller::start(&cluster)?;
+    let webhook = if cluster.has(&Feature::NATIVE_MUTATION).await? {
+        None
+    } else {
+        step("starting the webhook, because the API server does not serve MutatingAdmissionPolicy v1");
+        Some(Webhook::start(&cluster, None, &[]).await?)
+    };
     create_namespaces(&cluster, arguments.namespaces).await?;
     let before = (apiserver_memory(&cluster).await?, controller.memory()?);
 
@@ -80,7 +90,7 @@ pub(crate) async fn play(arguments: &Arguments) -> Result<Running> {
     if !arguments.once {
         invite(&cluster, &controller);
     }
-    Ok(Running { cluster, controller })
+    Ok(Running { cluster, controller, webhook })
 }
 
 /// The API server's memory, after it has collected its garbage: what it uses and not what it left lying about.

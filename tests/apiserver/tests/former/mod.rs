@@ -28,7 +28,7 @@ use crate::{
 };
 
 crate::groups::scenarios! {
-    objects_of_the_last_release_are_taken_over: Audited 50;
+    objects_of_the_last_release_are_taken_over: Audited 50 needs NATIVE_MUTATION;
     // It writes into the repository: cargo xtask fixtures.
     what_this_version_makes_is_kept: Fixtures if "PALISADE_FIXTURES";
 }

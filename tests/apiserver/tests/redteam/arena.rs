@@ -39,6 +39,11 @@ impl Extent {
     }
 }
 
+/// The minor to emulate.
+pub(crate) fn emulated() -> Option<String> {
+    std::env::var("PALISADE_REDTEAM_EMULATED").ok()
+}
+
 /// The control plane, the controller and the tenant.
 pub(crate) struct Arena {
     pub(crate) cluster: Cluster,
@@ -51,7 +56,7 @@ impl Arena {
     pub(crate) async fn start(extent: Extent) -> Result<Self> {
         // The role `admin` is put together by a controller.
         let mut control_plane = ControlPlane::builder().controllers(["clusterrole-aggregation-controller"]);
-        if let Ok(version) = std::env::var("PALISADE_REDTEAM_EMULATED") {
+        if let Some(version) = emulated() {
             control_plane = control_plane.emulated_version(version);
         }
         let cluster = Cluster::start_on(control_plane).await?;

@@ -38,8 +38,9 @@ use std::{
     time::Instant,
 };
 
-use libtest_mimic::{Arguments, Failed, Trial};
+use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use palisade_api::names;
+use palisade_controlplane::{Feature, Version};
 use tokio::{runtime::Runtime, sync::Mutex};
 
 use crate::{
@@ -50,10 +51,14 @@ use crate::{
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 type Kind = for<'a> fn(&'a mut Arena) -> Pin<Box<dyn Future<Output = Result<Tally>> + 'a>>;
 
-/// Lists async functions as kinds of attacks: name and function.
+/// Lists async functions as kinds of attacks: name, function, and features without which it is skipped.
 macro_rules! kinds {
-    ($($module:ident :: $name:ident),+ $(,)?) => {
-        vec![$((stringify!($name), (|arena| Box::pin($module::$name(arena))) as Kind)),+]
+    ($($module:ident :: $name:ident $(needs $feature:ident)?),+ $(,)?) => {
+        vec![$((
+            stringify!($name),
+            (|arena| Box::pin($module::$name(arena))) as Kind,
+            &[$(&Feature::$feature)?] as &[&'static Feature],
+        )),+]
     };
 }
 
@@ -82,7 +87,7 @@ fn main() -> ExitCode {
         kinds::kinds_of_volumes,
         kinds::host_paths,
         kinds::image_references,
-        scheduling::places_and_identities,
+        scheduling::places_and_identities needs SUPPLEMENTAL_GROUPS_POLICY,
         updates::updates,
         changed::metadata,
         changed::exceptions,
@@ -100,9 +105,9 @@ fn main() -> ExitCode {
         profiles::bad_selectors,
         stages::edits_around_a_namespace_in_deny,
         lists::long_lists,
-        exempt::exemptions,
+        exempt::exemptions needs NATIVE_MUTATION,
         exempt::documents,
-        webhook::engines,
+        webhook::engines needs NATIVE_MUTATION,
         webhook::hostile_reviews,
         webhook::silent_connections,
         webhook::rejected_profiles,
@@ -113,7 +118,15 @@ fn main() -> ExitCode {
         kinds.extend(kinds![tampering::deleted_definition]);
     }
     let shared = Arc::new(Mutex::new(Shared::default()));
-    let trials = kinds.into_iter().map(|(name, kind)| {
+    if let Err(error) = served() {
+        eprintln!("{error}");
+        return ExitCode::FAILURE;
+    }
+    let trials = kinds.into_iter().map(|(name, kind, features)| {
+        if let Some(feature) = lacking(features) {
+            let skipped = Completion::ignored_with(format!("the API server lacks: {feature}"));
+            return Trial::ignorable_test(name, || Ok(skipped)).with_kind("redteam");
+        }
         let shared = Arc::clone(&shared);
         Trial::test(name, move || RUNTIME.block_on(run(&shared, name, kind))).with_kind("redteam")
     });
@@ -128,6 +141,19 @@ fn main() -> ExitCode {
         }
     });
     conclusion.exit_code()
+}
+
+/// The first of these features that the API server will lack.
+fn lacking(features: &[&'static Feature]) -> Option<&'static Feature> {
+    Feature::lacking(features, served().ok()?)
+}
+
+/// The number of the minor that the API server will serve.
+fn served() -> std::result::Result<u8, palisade_controlplane::Error> {
+    match arena::emulated() {
+        Some(minor) => Ok(Version::of(Some(&minor))?.number),
+        None => Ok(Version::of_environment()?.number),
+    }
 }
 
 async fn run(shared: &Mutex<Shared>, name: &str, kind: Kind) -> std::result::Result<(), Failed> {

@@ -4,9 +4,13 @@ use std::{fmt::Write as _, time::Duration};
 
 use futures::{StreamExt, stream};
 use kube::Client;
+use palisade_tests::features_of;
 use serde_json::Value as Json;
 
-use crate::wire::{Answer, Request, send};
+use crate::{
+    lacking,
+    wire::{Answer, Request, send},
+};
 
 /// How many requests are under way at once.
 const CONCURRENCY: usize = 8;
@@ -75,6 +79,8 @@ pub(crate) struct Tally {
     pub(crate) wronged: Vec<String>,
     /// Stopped, but not by what was to stop them; and everything else that was not as it should be.
     pub(crate) other: Vec<String>,
+    /// Not tried, because the API server lacks the feature of a field and would remove the field.
+    pub(crate) without: usize,
     /// Times in which enforcement was open, which no pod is counted for above.
     pub(crate) windows: Vec<Window>,
 }
@@ -125,6 +131,7 @@ impl Tally {
         self.holes.extend(more.holes);
         self.wronged.extend(more.wronged);
         self.other.extend(more.other);
+        self.without += more.without;
         self.windows.extend(more.windows);
     }
 
@@ -147,13 +154,25 @@ impl Tally {
     }
 }
 
+/// The attacks of which the API server keeps all fields, and the number of the others.
+fn effective(mut attacks: Vec<Attack>) -> (Vec<Attack>, usize) {
+    let count = attacks.len();
+    attacks.retain(|attack| match serde_json::from_slice::<Json>(&attack.how.body) {
+        Ok(pod) if pod["kind"] == "Pod" => lacking(&features_of(&pod)).is_none(),
+        _ => true,
+    });
+    let without = count - attacks.len();
+    (attacks, without)
+}
+
 /// Makes the attacks, several at once, as a client.
 pub(crate) async fn make(client: &Client, attacks: Vec<Attack>) -> Tally {
+    let (attacks, without) = effective(attacks);
     let answers = stream::iter(attacks).map(|attack| async move {
         let answer = send(client, &attack.how).await;
         (attack, answer)
     });
-    let mut tally = Tally::default();
+    let mut tally = Tally { without, ..Tally::default() };
     let mut answers = answers.buffered(CONCURRENCY);
     while let Some((attack, answer)) = answers.next().await {
         tally.count(&attack.name, &attack.expect, &answer);
@@ -163,7 +182,8 @@ pub(crate) async fn make(client: &Client, attacks: Vec<Attack>) -> Tally {
 
 /// Makes the attacks one after the other, where each changes what the next one finds.
 pub(crate) async fn make_in_turn(client: &Client, attacks: Vec<Attack>) -> Tally {
-    let mut tally = Tally::default();
+    let (attacks, without) = effective(attacks);
+    let mut tally = Tally { without, ..Tally::default() };
     for attack in attacks {
         let answer = send(client, &attack.how).await;
         tally.count(&attack.name, &attack.expect, &answer);
@@ -230,6 +250,11 @@ impl Report {
                 let _ = write!(text, " {cell:>width$}", width = head.len().max(8));
             }
             text.push('\n');
+        }
+        let without: usize = self.rows.iter().map(|(_, tally, _)| tally.without).sum();
+        if without > 0 {
+            let _ =
+                writeln!(text, "\n{without} not tried: the API server lacks the feature of a field, and removes it");
         }
         let windows: Vec<_> = self.rows.iter().flat_map(|(_, tally, _)| &tally.windows).collect();
         if !windows.is_empty() {
