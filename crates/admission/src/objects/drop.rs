@@ -15,6 +15,12 @@ type Object = Map<String, Value>;
 
 /// Struct, field, and the gate without which the API server drops it.
 const GATED: &[(&str, &str, Gate)] = &[
+    ("core/v1.PodSpec", "hostUsers", Gate::UserNamespacesSupport),
+    ("core/v1.PodSecurityContext", "supplementalGroupsPolicy", Gate::SupplementalGroupsPolicy),
+    ("core/v1.PodSecurityContext", "seLinuxChangePolicy", Gate::SELinuxChangePolicy),
+    ("core/v1.Container", "resizePolicy", Gate::InPlacePodVerticalScaling),
+    ("core/v1.EphemeralContainerCommon", "resizePolicy", Gate::InPlacePodVerticalScaling),
+    ("core/v1.NodeStatus", "features", Gate::SupplementalGroupsPolicy),
     ("core/v1.PodSpec", "schedulingGroup", Gate::GenericWorkload),
     ("core/v1.PodSpec", "workloadRef", Gate::GenericWorkload),
     ("core/v1.PodSpec", "evictionResponders", Gate::EvictionRequestAPI),

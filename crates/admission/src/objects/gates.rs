@@ -26,6 +26,7 @@ pub(crate) enum Gate {
     HostnameOverride,
     ImageVolume,
     InPlacePodLevelResourcesVerticalScaling,
+    InPlacePodVerticalScaling,
     InPlacePodVerticalScalingInitContainers,
     InPlacePodVerticalScalingSchedulerPreemption,
     MatchLabelKeysInPodTopologySpreadSelectorMerge,
@@ -37,14 +38,20 @@ pub(crate) enum Gate {
     PodCertificateRequest,
     PodLevelResources,
     PodLevelResourcesFixDefaulting,
+    PodLifecycleSleepActionAllowZero,
     PodTopologyLabelsAdmission,
     PreferSameTrafficDistribution,
+    ProcMountType,
+    RelaxedDNSSearchValidation,
     RelaxedServiceNameValidation,
     RestartAllContainersOnContainerExits,
+    SELinuxChangePolicy,
     SELinuxMount,
     StrictIPCIDRValidation,
+    SupplementalGroupsPolicy,
     TaintTolerationComparisonOperators,
     UserNamespacesHostNetworkSupport,
+    UserNamespacesSupport,
     VolumeAttributesClass,
     VolumeBindMountOptions,
     VolumeLimitScaling,
@@ -52,18 +59,7 @@ pub(crate) enum Gate {
 }
 
 use Gate::{
-    AtomicWriteVolumeUserFields, ClearingNominatedNodeNameAfterBinding, ClusterTrustBundleProjection,
-    ContainerRestartRules, ContainerStopSignals, CoordinatedLeaderElection, CrossNamespaceVolumeDataSource,
-    DynamicResourceAllocation, EmptyDirVolumeMode, EnvFiles, EvictionRequestAPI, GRPCContainerProbeTLS,
-    GenericWorkload, H2CContainerProbe, HPAConfigurableTolerance, HPAGeneration, HPAScaleToZero, HostnameOverride,
-    ImageVolume, InPlacePodLevelResourcesVerticalScaling, InPlacePodVerticalScalingInitContainers,
-    InPlacePodVerticalScalingSchedulerPreemption, MatchLabelKeysInPodTopologySpreadSelectorMerge,
-    MaxUnavailableStatefulSet, MutableCSINodeAllocatableCount, MutablePodResourcesForSuspendedJobs,
-    MutableSchedulingDirectivesForSuspendedJobs, NodeDeclaredFeatures, PodCertificateRequest, PodLevelResources,
-    PodLevelResourcesFixDefaulting, PodTopologyLabelsAdmission, PreferSameTrafficDistribution,
-    RelaxedServiceNameValidation, RestartAllContainersOnContainerExits, SELinuxMount, StrictIPCIDRValidation,
-    TaintTolerationComparisonOperators, UserNamespacesHostNetworkSupport, VolumeAttributesClass,
-    VolumeBindMountOptions, VolumeLimitScaling, WorkloadWithJob,
+    AtomicWriteVolumeUserFields, ClearingNominatedNodeNameAfterBinding, ClusterTrustBundleProjection, ContainerRestartRules, ContainerStopSignals, CoordinatedLeaderElection, CrossNamespaceVolumeDataSource, DynamicResourceAllocation, EmptyDirVolumeMode, EnvFiles, EvictionRequestAPI, GRPCContainerProbeTLS, GenericWorkload, H2CContainerProbe, HPAConfigurableTolerance, HPAGeneration, HPAScaleToZero, HostnameOverride, ImageVolume, InPlacePodLevelResourcesVerticalScaling, InPlacePodVerticalScaling, InPlacePodVerticalScalingInitContainers, InPlacePodVerticalScalingSchedulerPreemption, MatchLabelKeysInPodTopologySpreadSelectorMerge, MaxUnavailableStatefulSet, MutableCSINodeAllocatableCount, MutablePodResourcesForSuspendedJobs, MutableSchedulingDirectivesForSuspendedJobs, NodeDeclaredFeatures, PodCertificateRequest, PodLevelResources, PodLevelResourcesFixDefaulting, PodLifecycleSleepActionAllowZero, PodTopologyLabelsAdmission, PreferSameTrafficDistribution, ProcMountType, RelaxedDNSSearchValidation, RelaxedServiceNameValidation, RestartAllContainersOnContainerExits, SELinuxChangePolicy, SELinuxMount, StrictIPCIDRValidation, SupplementalGroupsPolicy, TaintTolerationComparisonOperators, UserNamespacesHostNetworkSupport, UserNamespacesSupport, VolumeAttributesClass, VolumeBindMountOptions, VolumeLimitScaling, WorkloadWithJob,
 };
 
 /// A gate that no minor up to 1.37 has on by default.
@@ -71,6 +67,13 @@ const NEVER: u8 = u8::MAX;
 
 /// The first minor that has each on by default; no later one has it off again.
 const ON_SINCE: &[(Gate, u8)] = &[
+    (InPlacePodVerticalScaling, 33),
+    (PodLifecycleSleepActionAllowZero, 33),
+    (ProcMountType, 33),
+    (RelaxedDNSSearchValidation, 33),
+    (SELinuxChangePolicy, 33),
+    (SupplementalGroupsPolicy, 33),
+    (UserNamespacesSupport, 33),
     (DynamicResourceAllocation, 34),
     (MatchLabelKeysInPodTopologySpreadSelectorMerge, 34),
     (PodLevelResources, 34),

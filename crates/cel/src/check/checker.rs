@@ -271,20 +271,23 @@ impl<'e> Checker<'e> {
         let outer = self.locals.len();
         self.locals.push((Arc::clone(&of.accumulator), accumulator.clone()));
         let two = of.second.is_some();
+        // Before 1.33, cel-go left the second variable without a type unless the range was a list or a map.
+        let second_of =
+            |of| if self.environment.minor() < Minor::V1_33 { Type::missing() } else { of };
         let (first, second) = match &range {
             Type::List(element) if two => (Type::Int, Type::clone(element)),
             Type::List(element) => (Type::clone(element), Type::Error),
             Type::Map(key, value) => (Type::clone(key), Type::clone(value)),
             Type::Dyn | Type::Error | Type::Var(_) => {
                 self.mapping.assignable(&Type::Dyn, &range);
-                (Type::Dyn, Type::Dyn)
+                (Type::Dyn, second_of(Type::Dyn))
             }
             _ => {
                 let message = format!(
                     "expression of type '{range}' cannot be range of a comprehension (must be list, map, or dynamic)"
                 );
                 self.report_with(of.range.id, IssueKind::NotARange, message, help::not_a_range(&range));
-                (Type::Error, Type::Error)
+                (Type::Error, second_of(Type::Error))
             }
         };
         self.locals.push((Arc::clone(&of.variable), first));

@@ -8,7 +8,7 @@ use crate::{
     check::{Checked, Reference},
     functions::{
         self, Overload,
-        estimate::{Arg, Call, CallEstimate, Path, Range, Sizes},
+        estimate::{Arg, Call, CallEstimate, Path, Range, Sizes, is_scalar},
     },
     stack::with_stack,
     types::Type,
@@ -72,6 +72,11 @@ impl<'c> Coster<'c> {
         }
     }
 
+    /// Whether this is the estimate of cel-go before 0.23, which tracks neither variables nor the sizes of elements.
+    fn is_older(&self) -> bool {
+        self.minor < Minor::V1_33
+    }
+
     pub(super) fn cost(&mut self, node: &'c Node) -> Range {
         match &node.expr {
             Expr::Literal(_) => Range::default(),
@@ -114,6 +119,7 @@ impl<'c> Coster<'c> {
                 sum
             }
             Expr::Struct { fields, .. } => fields.iter().fold(STRUCT, |sum, field| sum.plus(self.cost(&field.value))),
+            Expr::Comprehension(of) if self.is_older() => self.older_comprehension(node, of),
             Expr::Comprehension(of) if is_bind(of) => self.bind(node, of),
             Expr::Comprehension(of) => self.comprehension(node, of),
         }
@@ -134,7 +140,7 @@ impl<'c> Coster<'c> {
 
     fn call(&mut self, node: &'c Node, function: &str, target: Option<&'c Node>, args: &'c [Node]) -> Range {
         // It only turns off the checking of types.
-        if let ("dyn", [arg]) = (function, args) {
+        if let ("dyn", [arg], false) = (function, args, self.is_older()) {
             let cost = self.cost(arg);
             self.copy_sizes(node, arg);
             return cost.plus(ONE);
@@ -161,12 +167,16 @@ impl<'c> Coster<'c> {
                 size = Some(size.map_or(found, |size| size.union(found)));
             }
             if let ("index_list" | "index_map", [container, ..]) = (overload.id, args) {
-                size = self.entries(container).map(|entries| entries.value);
+                if !self.is_older() {
+                    size = self.entries(container).map(|entries| entries.value);
+                }
                 let step = if overload.id == "index_list" { "@items" } else { "@values" };
                 let path = self.path(container).map_or_else(|| Path::new(step), |path| path.then(step));
                 self.set_path(node, Some(path));
             }
-            size = size.or_else(|| self.size(node));
+            if !self.is_older() {
+                size = size.or_else(|| self.size(node));
+            }
         }
         self.set_size(node.id, size);
         sum.plus(cost)
@@ -182,6 +192,7 @@ impl<'c> Coster<'c> {
         args: &[Arg<'_>],
         costs: &[Range],
     ) -> CallEstimate {
+        let call = Call { overload, minor: self.minor, target, args, sizes: self.sizes };
         match (overload.id, args, costs) {
             ("logical_or" | "logical_and", _, [left, right]) => {
                 // The right side may not be evaluated.
@@ -190,18 +201,17 @@ impl<'c> Coster<'c> {
             ("conditional", [_, yes, no], [condition, if_yes, if_no]) => {
                 let entries = self.entries_of_both(yes, no);
                 self.set_entries(node.id, entries);
-                return CallEstimate::sized(condition.plus(if_yes.union(*if_no)), yes.known().union(no.known()));
+                return CallEstimate::sized(condition.plus(if_yes.union(*if_no)), call.known(yes).union(call.known(no)));
             }
             _ => {}
         }
         let costs = costs.iter().fold(Range::default(), |sum, cost| sum.plus(*cost));
         let mut estimate = if let ("add_string" | "add_bytes" | "add_list", [left, right]) = (overload.id, args) {
-            let size = left.known().plus(right.known());
+            let size = call.known(left).plus(call.known(right));
             let entries = self.entries_of_both(left, right);
             self.set_entries(node.id, entries);
             CallEstimate::sized(if overload.id == "add_list" { ONE } else { size.scaled(0.1) }, size)
         } else {
-            let call = Call { overload, minor: self.minor, target, args, sizes: self.sizes };
             functions::properties(function).estimate.and_then(|estimate| estimate(&call)).unwrap_or(ONE.into())
         };
         estimate.cost = estimate.cost.plus(costs);
@@ -239,6 +249,24 @@ impl<'c> Coster<'c> {
             _ => {}
         }
         sum.plus(count.times(step.plus(condition)))
+    }
+
+    /// Before Kubernetes 1.33: only the path of the first variable is known, and only by the type of the range.
+    fn older_comprehension(&mut self, node: &'c Node, of: &'c Comprehension) -> Range {
+        let sum = self.cost(&of.range).plus(self.cost(&of.init));
+        let step = match self.checked.type_of(of.range.id) {
+            Type::List(_) => Some("@items"),
+            Type::Map(..) => Some("@keys"),
+            _ => None,
+        };
+        let path = step.map(|step| self.path(&of.range).map_or_else(|| Path::new(step), |path| path.then(step)));
+        self.locals.push((Arc::clone(&of.variable), Local { path, ..Local::default() }));
+        let turn = self.cost(&of.condition).plus(self.cost(&of.step));
+        self.pop(&of.variable);
+        let sum = sum.plus(self.cost(&of.result));
+        let count = self.size_or_unknown(&of.range);
+        self.set_size(node.id, Some(count));
+        sum.plus(count.times(turn))
     }
 
     fn bind(&mut self, node: &'c Node, of: &'c Comprehension) -> Range {
@@ -288,7 +316,8 @@ impl<'c> Coster<'c> {
     where
         'c: 'n,
     {
-        Arg { node: Some(node), of: self.checked.type_of(node.id), path: self.path(node), size: self.size(node) }
+        let size = if self.is_older() { self.written_size(node) } else { self.size(node) };
+        Arg { node: Some(node), of: self.checked.type_of(node.id), path: self.path(node), size }
     }
 
     fn path(&self, node: &Node) -> Option<Path> {
@@ -310,8 +339,8 @@ impl<'c> Coster<'c> {
         self.size(node).unwrap_or(Range::UNKNOWN)
     }
 
-    /// How large the value of a node is.
-    fn size(&mut self, node: &Node) -> Option<Range> {
+    /// How large the value of a node is, as far as the expression determines it.
+    fn written_size(&self, node: &Node) -> Option<Range> {
         if let Some(size) = self.known.get(node.id.index()).copied().flatten() {
             return Some(size);
         }
@@ -323,15 +352,20 @@ impl<'c> Coster<'c> {
             Expr::Map(entries) => Some(entries.len()),
             _ => None,
         };
-        if let Some(size) = written {
-            return Some(Range::fixed(size as u64));
+        written.map(|size| Range::fixed(size as u64))
+    }
+
+    /// How large the value of a node is.
+    fn size(&mut self, node: &Node) -> Option<Range> {
+        if let Some(size) = self.written_size(node) {
+            return Some(size);
         }
         if let Some(most) = self.path(node).and_then(|path| self.sizes.most(&path.steps())) {
             let size = Range { min: 0, max: most };
             self.set_size(node.id, Some(size));
             return Some(size);
         }
-        if is_scalar(self.checked.type_of(node.id)) {
+        if is_scalar(self.checked.type_of(node.id), self.minor) {
             return Some(ONE);
         }
         match &node.expr {
@@ -376,13 +410,4 @@ fn is_bind(of: &Comprehension) -> bool {
     matches!(&of.range.expr, Expr::List { elements, .. } if elements.is_empty())
         && matches!(of.condition.expr, Expr::Literal(Literal::Bool(false)))
         && &*of.accumulator != "__result__"
-}
-
-/// Whether all values of a type are of the same size.
-fn is_scalar(of: &Type) -> bool {
-    match of {
-        Type::Bool | Type::Double | Type::Duration | Type::Int | Type::Timestamp | Type::Uint => true,
-        Type::Optional(of) => is_scalar(of),
-        _ => false,
-    }
 }
