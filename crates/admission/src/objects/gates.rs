@@ -59,7 +59,20 @@ pub(crate) enum Gate {
 }
 
 use Gate::{
-    AtomicWriteVolumeUserFields, ClearingNominatedNodeNameAfterBinding, ClusterTrustBundleProjection, ContainerRestartRules, ContainerStopSignals, CoordinatedLeaderElection, CrossNamespaceVolumeDataSource, DynamicResourceAllocation, EmptyDirVolumeMode, EnvFiles, EvictionRequestAPI, GRPCContainerProbeTLS, GenericWorkload, H2CContainerProbe, HPAConfigurableTolerance, HPAGeneration, HPAScaleToZero, HostnameOverride, ImageVolume, InPlacePodLevelResourcesVerticalScaling, InPlacePodVerticalScaling, InPlacePodVerticalScalingInitContainers, InPlacePodVerticalScalingSchedulerPreemption, MatchLabelKeysInPodTopologySpreadSelectorMerge, MaxUnavailableStatefulSet, MutableCSINodeAllocatableCount, MutablePodResourcesForSuspendedJobs, MutableSchedulingDirectivesForSuspendedJobs, NodeDeclaredFeatures, PodCertificateRequest, PodLevelResources, PodLevelResourcesFixDefaulting, PodLifecycleSleepActionAllowZero, PodTopologyLabelsAdmission, PreferSameTrafficDistribution, ProcMountType, RelaxedDNSSearchValidation, RelaxedServiceNameValidation, RestartAllContainersOnContainerExits, SELinuxChangePolicy, SELinuxMount, StrictIPCIDRValidation, SupplementalGroupsPolicy, TaintTolerationComparisonOperators, UserNamespacesHostNetworkSupport, UserNamespacesSupport, VolumeAttributesClass, VolumeBindMountOptions, VolumeLimitScaling, WorkloadWithJob,
+    AtomicWriteVolumeUserFields, ClearingNominatedNodeNameAfterBinding, ClusterTrustBundleProjection,
+    ContainerRestartRules, ContainerStopSignals, CoordinatedLeaderElection, CrossNamespaceVolumeDataSource,
+    DynamicResourceAllocation, EmptyDirVolumeMode, EnvFiles, EvictionRequestAPI, GRPCContainerProbeTLS,
+    GenericWorkload, H2CContainerProbe, HPAConfigurableTolerance, HPAGeneration, HPAScaleToZero, HostnameOverride,
+    ImageVolume, InPlacePodLevelResourcesVerticalScaling, InPlacePodVerticalScaling,
+    InPlacePodVerticalScalingInitContainers, InPlacePodVerticalScalingSchedulerPreemption,
+    MatchLabelKeysInPodTopologySpreadSelectorMerge, MaxUnavailableStatefulSet, MutableCSINodeAllocatableCount,
+    MutablePodResourcesForSuspendedJobs, MutableSchedulingDirectivesForSuspendedJobs, NodeDeclaredFeatures,
+    PodCertificateRequest, PodLevelResources, PodLevelResourcesFixDefaulting, PodLifecycleSleepActionAllowZero,
+    PodTopologyLabelsAdmission, PreferSameTrafficDistribution, ProcMountType, RelaxedDNSSearchValidation,
+    RelaxedServiceNameValidation, RestartAllContainersOnContainerExits, SELinuxChangePolicy, SELinuxMount,
+    StrictIPCIDRValidation, SupplementalGroupsPolicy, TaintTolerationComparisonOperators,
+    UserNamespacesHostNetworkSupport, UserNamespacesSupport, VolumeAttributesClass, VolumeBindMountOptions,
+    VolumeLimitScaling, WorkloadWithJob,
 };
 
 /// A gate that no minor up to 1.37 has on by default.

@@ -201,7 +201,10 @@ impl<'c> Coster<'c> {
             ("conditional", [_, yes, no], [condition, if_yes, if_no]) => {
                 let entries = self.entries_of_both(yes, no);
                 self.set_entries(node.id, entries);
-                return CallEstimate::sized(condition.plus(if_yes.union(*if_no)), call.known(yes).union(call.known(no)));
+                return CallEstimate::sized(
+                    condition.plus(if_yes.union(*if_no)),
+                    call.known(yes).union(call.known(no)),
+                );
             }
             _ => {}
         }

@@ -78,6 +78,12 @@ impl<'a> Parser<'a> {
         self.node(position, Expr::Literal(Literal::Null))
     }
 
+    /// Reports something that the API server accepts and this crate does not.
+    pub(super) fn unsupported(&mut self, position: Position, message: &str) -> Node {
+        self.issues.push(Issue::new(IssueKind::Unsupported, position, message));
+        self.node(position, Expr::Literal(Literal::Null))
+    }
+
     /// The placeholder for a reported error; no macro takes it for a name.
     pub(super) fn error(&mut self, position: Position, message: impl Into<String>) -> Node {
         self.report(position, message);

@@ -91,7 +91,9 @@ pub(super) const FINDING: Estimate = |call| {
 /// Whether a regular expression matches. In the form of a function it costs 1 before cel-go 0.29.
 pub(super) const MATCHING: Estimate = |call| match (call.target, call.args) {
     (Some(text), [pattern]) => Some(matching(call.known(text), call.known(pattern)).into()),
-    (None, [text, pattern]) if call.minor >= Minor::V1_37 => Some(matching(call.known(text), call.known(pattern)).into()),
+    (None, [text, pattern]) if call.minor >= Minor::V1_37 => {
+        Some(matching(call.known(text), call.known(pattern)).into())
+    }
     _ => None,
 };
 /// An address, read from a text or taken out of a range.

@@ -265,11 +265,8 @@ fn dns(checking: &mut Checking<'_>, spec: &Node<'_>) {
     let relaxed = Gate::RelaxedDNSSearchValidation.is_on(checking.minor);
     for search in list.iter().filter(|search| !relaxed || search.string() != ".") {
         let name = search.string().strip_suffix('.').unwrap_or(search.string());
-        let wrong = if relaxed {
-            formats::subdomain_with_underscores(checking.minor, name)
-        } else {
-            names::subdomain(name)
-        };
+        let wrong =
+            if relaxed { formats::subdomain_with_underscores(checking.minor, name) } else { names::subdomain(name) };
         checking.each(&search.path, name, &wrong);
     }
     for option in config.list("options").filter(|option| option.text("name").is_empty()) {
