@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::variables::{Entries, Local, Part, is_bind};
 use crate::{
     Minor,
     ast::{Comprehension, Expr, Literal, Node, NodeId},
@@ -32,30 +33,6 @@ pub(super) struct Coster<'c> {
     entries: Vec<Option<Entries>>,
     /// The variables of comprehensions, the innermost last.
     locals: Vec<(Arc<str>, Local)>,
-}
-
-/// How large keys and values of a container are.
-#[derive(Clone, Copy)]
-struct Entries {
-    is_list: bool,
-    key: Range,
-    value: Range,
-}
-
-#[derive(Clone, Default)]
-struct Local {
-    path: Option<Path>,
-    size: Option<Range>,
-    entries: Option<Entries>,
-}
-
-/// The part of an iterated value that a variable is bound to.
-#[derive(Clone, Copy)]
-enum Part {
-    Key,
-    Value,
-    /// The element of a list, the key of a map.
-    Single,
 }
 
 impl<'c> Coster<'c> {
@@ -320,7 +297,7 @@ impl<'c> Coster<'c> {
         'c: 'n,
     {
         let size = if self.is_older() { self.written_size(node) } else { self.size(node) };
-        Arg { node: Some(node), of: self.checked.type_of(node.id), path: self.path(node), size }
+        Arg { node: Some(node), of: self.checked.type_of(node.id), path: self.input_path(node), size }
     }
 
     fn path(&self, node: &Node) -> Option<Path> {
@@ -330,6 +307,12 @@ impl<'c> Coster<'c> {
             return local.path.clone();
         }
         self.paths.get(node.id.index()).cloned().flatten()
+    }
+
+    /// The path into the input; that of an accumulator, which has one before 1.33, is none.
+    fn input_path(&self, node: &Node) -> Option<Path> {
+        let of_input = |path: &Path| !self.is_older() || path.steps().first().is_none_or(|step| **step != *"@result");
+        self.path(node).filter(of_input)
     }
 
     fn set_path(&mut self, node: &Node, path: Option<Path>) {
@@ -363,7 +346,7 @@ impl<'c> Coster<'c> {
         if let Some(size) = self.written_size(node) {
             return Some(size);
         }
-        if let Some(most) = self.path(node).and_then(|path| self.sizes.most(&path.steps())) {
+        if let Some(most) = self.input_path(node).and_then(|path| self.sizes.most(&path.steps())) {
             let size = Range { min: 0, max: most };
             self.set_size(node.id, Some(size));
             return Some(size);
@@ -406,11 +389,4 @@ impl<'c> Coster<'c> {
         self.set_size(to.id, size);
         self.set_entries(to.id, entries);
     }
-}
-
-/// Whether this is the expansion of `optMap`: it binds a name without iteration.
-fn is_bind(of: &Comprehension) -> bool {
-    matches!(&of.range.expr, Expr::List { elements, .. } if elements.is_empty())
-        && matches!(of.condition.expr, Expr::Literal(Literal::Bool(false)))
-        && &*of.accumulator != "__result__"
 }

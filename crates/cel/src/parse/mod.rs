@@ -34,8 +34,8 @@ pub struct Syntax {
     pub sort_by: bool,
     /// Field names in backticks, of Kubernetes 1.37.
     pub escaped_names: bool,
-    /// The parser before Kubernetes 1.33: it replaces surrogates in strings, and a macro can have the variable
-    /// `__result__`, which this crate does not support.
+    /// The parser before Kubernetes 1.33: it does not read backticks and replaces surrogates in strings. A macro can have
+    /// the variable `__result__`, which this crate does not support.
     pub before_1_33: bool,
 }
 

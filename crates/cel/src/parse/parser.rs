@@ -48,7 +48,7 @@ pub(super) type Result<T> = std::result::Result<T, Stop>;
 
 impl<'a> Parser<'a> {
     pub fn new(source: &'a str, syntax: Syntax) -> Self {
-        let (tokens, issues) = lexer::tokens(source);
+        let (tokens, issues) = lexer::tokens(source, !syntax.before_1_33);
         Self { source, tokens, at: 0, positions: Vec::new(), issues, syntax, expands: true }
     }
 
