@@ -5,8 +5,11 @@ import (
 	"reflect"
 
 	"github.com/google/cel-go/cel"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
 	"k8s.io/apiserver/pkg/cel/environment"
+	"k8s.io/kubernetes/pkg/apis/core"
+	corevalidation "k8s.io/kubernetes/pkg/apis/core/validation"
 )
 
 // What the minors spell differently; reflection spares a build tag for each of them.
@@ -33,4 +36,14 @@ func compositionOf(compiler *plugincel.CompositedCompiler) composition {
 		return c
 	}
 	return reflect.ValueOf(compiler).Elem().FieldByName("CompositionEnv").Interface().(composition)
+}
+
+// validateClusterIPs validates a new service. From 1.33 the function takes the stored service, too.
+func validateClusterIPs(service *core.Service) field.ErrorList {
+	validate := reflect.ValueOf(corevalidation.ValidateServiceClusterIPsRelatedFields)
+	args := []reflect.Value{reflect.ValueOf(service)}
+	if validate.Type().NumIn() == 2 {
+		args = append(args, reflect.Zero(validate.Type().In(1)))
+	}
+	return validate.Call(args)[0].Interface().(field.ErrorList)
 }

@@ -24,7 +24,6 @@ import (
 	"k8s.io/apiserver/pkg/warning"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	"k8s.io/kubernetes/pkg/apis/core"
-	corevalidation "k8s.io/kubernetes/pkg/apis/core/validation"
 	"k8s.io/kubernetes/pkg/capabilities"
 )
 
@@ -122,7 +121,7 @@ func receiveObject(resources map[schema.GroupVersionKind]goResource, text []byte
 		if service.Spec.ClusterIP != "" && len(service.Spec.ClusterIPs) == 0 {
 			service.Spec.ClusterIPs = []string{service.Spec.ClusterIP}
 		}
-		if errs := corevalidation.ValidateServiceClusterIPsRelatedFields(service, nil); len(errs) > 0 {
+		if errs := validateClusterIPs(service); len(errs) > 0 {
 			err := apierrors.NewInvalid(core.Kind("Service"), service.Name, errs)
 			out.Invalid = err.Error()
 			out.causes, _ = causesOf(err)

@@ -133,6 +133,11 @@ fn compare_all(minor: Minor) {
 }
 
 #[test]
+fn definitions_are_validated_as_by_kubernetes_1_32() {
+    compare_all(Minor::V1_32);
+}
+
+#[test]
 fn definitions_are_validated_as_by_kubernetes_1_33() {
     compare_all(Minor::V1_33);
 }

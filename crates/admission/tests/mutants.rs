@@ -158,6 +158,11 @@ fn compare(minor: Minor) {
 }
 
 #[test]
+fn validation_matches_kubernetes_1_32() {
+    compare(Minor::V1_32);
+}
+
+#[test]
 fn validation_matches_kubernetes_1_33() {
     compare(Minor::V1_33);
 }

@@ -147,6 +147,7 @@ impl Environment {
             sort_by: self.level >= 34,
             // Not a matter of the environment, but of cel-go 0.29.
             escaped_names: self.minor >= Minor::V1_37,
+            before_1_33: self.minor < Minor::V1_33,
         }
     }
 

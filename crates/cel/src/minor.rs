@@ -10,6 +10,8 @@ use std::{fmt, str::FromStr};
 pub struct Minor(u8);
 
 impl Minor {
+    /// Kubernetes 1.32.
+    pub const V1_32: Self = Self(32);
     /// Kubernetes 1.33.
     pub const V1_33: Self = Self(33);
     /// Kubernetes 1.34.
@@ -21,7 +23,7 @@ impl Minor {
     /// Kubernetes 1.37.
     pub const V1_37: Self = Self(37);
     /// All of them, in their order and without a gap.
-    pub const ALL: [Self; 5] = [Self::V1_33, Self::V1_34, Self::V1_35, Self::V1_36, Self::V1_37];
+    pub const ALL: [Self; 6] = [Self::V1_32, Self::V1_33, Self::V1_34, Self::V1_35, Self::V1_36, Self::V1_37];
     /// The oldest: what its API server accepts, the later ones accept.
     pub const OLDEST: Self = Self::ALL[0];
     /// The newest.
@@ -39,7 +41,7 @@ impl Minor {
         usize::from(self.0 - Self::OLDEST.0)
     }
 
-    /// The range of them, for people: `1.33 to 1.37`.
+    /// The range of them, for people: `1.32 to 1.37`.
     pub fn supported() -> String {
         format!("{} to {}", Self::OLDEST, Self::NEWEST)
     }
@@ -110,23 +112,23 @@ mod tests {
 
     #[test]
     fn minor_is_parsed_from_a_version() {
-        let cases = [("1.33", 33), ("1.37", 37), ("v1.36.1", 36), ("1.36.1+k3s1", 36), ("v1.35.0-gke.1", 35)];
+        let cases = [("1.32", 32), ("1.37", 37), ("v1.36.1", 36), ("1.36.1+k3s1", 36), ("v1.35.0-gke.1", 35)];
         for (text, expected) in cases {
             assert_eq!(text.parse(), Ok(Minor(expected)), "{text}");
         }
         let others =
-            ["", "1", "1.", "v", "1.32", "1.38", "2.36", "1.36.x", "1.36.1.1", "1.+36", "latest", "1.99999999999"];
+            ["", "1", "1.", "v", "1.31", "1.38", "2.36", "1.36.x", "1.36.1.1", "1.+36", "latest", "1.99999999999"];
         for text in others {
             let error = text.parse::<Minor>().expect_err(text).to_string();
-            assert!(error.contains("1.33 to 1.37"), "{text}: {error}");
+            assert!(error.contains("1.32 to 1.37"), "{text}: {error}");
         }
     }
 
     #[test]
     fn unsupported_version_has_a_nearest_minor() {
         for (text, expected) in [
-            ("1.30", Minor::V1_33),
-            ("v1.32.13", Minor::V1_33),
+            ("1.30", Minor::V1_32),
+            ("v1.31.14", Minor::V1_32),
             ("1.38", Minor::V1_37),
             ("1.100", Minor::V1_37),
             ("v1.255.0-alpha.1", Minor::V1_37),

@@ -36,7 +36,7 @@ impl Mutant {
 
 /// All mutants of an expression, by position. An expression that is not well-formed may have some that make no sense.
 pub fn mutants(source: &str) -> Vec<Mutant> {
-    let (mut tokens, _) = lexer::tokens(source);
+    let (mut tokens, _) = lexer::tokens(source, true);
     tokens.pop();
     let mut maker = Maker { source, closes: closes(&tokens), tokens, found: Vec::new() };
     for index in 0..maker.tokens.len() {

@@ -72,7 +72,26 @@ impl Type {
     }
 
     pub(crate) fn is_missing(&self) -> bool {
-        matches!(self, Self::Object(name) if name.is_empty())
+        matches!(self, Self::Object(name) if name.is_empty()) || self.is_untyped()
+    }
+
+    /// The type of a variable that cel-go declares without a type. It has no name, and only dynamic values are assignable
+    /// to it.
+    pub(crate) const fn untyped() -> Self {
+        Self::Opaque("")
+    }
+
+    pub(crate) fn is_untyped(&self) -> bool {
+        *self == Self::untyped()
+    }
+
+    /// Whether the type is, or contains, that of a variable without a type.
+    pub(crate) fn has_untyped(&self) -> bool {
+        match self {
+            Self::List(of) | Self::Optional(of) | Self::Type(of) => of.has_untyped(),
+            Self::Map(key, value) => key.has_untyped() || value.has_untyped(),
+            of => of.is_untyped(),
+        }
     }
 
     /// The name without parameters, as values have it at run time.

@@ -20,7 +20,8 @@ pub enum ExpressionStyle {
 }
 
 /// The syntax that the oldest API servers accept.
-pub(crate) const SYNTAX: Syntax = Syntax { two_variables: true, sort_by: false, escaped_names: false };
+pub(crate) const SYNTAX: Syntax =
+    Syntax { two_variables: true, sort_by: false, escaped_names: false, before_1_33: false };
 
 impl ExpressionStyle {
     /// Writes an expression. `about` becomes a comment before it, if it is not empty.

@@ -52,7 +52,7 @@ pub(super) fn convert(table: &Table, name: &str, object: &mut Object) {
         }
     }
     for part in &of.parts {
-        convert_struct(part, object);
+        convert_struct(table, part, object);
     }
 }
 
@@ -65,7 +65,7 @@ fn convert_value(table: &Table, of: &Type, value: &mut Value) {
     }
 }
 
-fn convert_struct(part: &str, object: &mut Object) {
+fn convert_struct(table: &Table, part: &str, object: &mut Object) {
     match part {
         "core/v1.PodSpec" => {
             // The older name of the field is an alias.
@@ -112,7 +112,8 @@ fn convert_struct(part: &str, object: &mut Object) {
                 }
             }
         }
-        "resource/v1alpha3.Device" | "resource/v1beta1.Device" => {
+        // From the minor on that has v1beta2, the API server's own form is without it.
+        "resource/v1alpha3.Device" | "resource/v1beta1.Device" if table.get("resource/v1beta2.Device").is_some() => {
             object.entry("basic").or_insert_with(|| json!({}));
         }
         "core/v1.PodTemplateSpec" => drop_init_annotations(object),

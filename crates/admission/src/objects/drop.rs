@@ -15,6 +15,12 @@ type Object = Map<String, Value>;
 
 /// Struct, field, and the gate without which the API server drops it.
 const GATED: &[(&str, &str, Gate)] = &[
+    ("core/v1.PodSpec", "hostUsers", Gate::UserNamespacesSupport),
+    ("core/v1.PodSecurityContext", "supplementalGroupsPolicy", Gate::SupplementalGroupsPolicy),
+    ("core/v1.PodSecurityContext", "seLinuxChangePolicy", Gate::SELinuxChangePolicy),
+    ("core/v1.Container", "resizePolicy", Gate::InPlacePodVerticalScaling),
+    ("core/v1.EphemeralContainerCommon", "resizePolicy", Gate::InPlacePodVerticalScaling),
+    ("core/v1.NodeStatus", "features", Gate::SupplementalGroupsPolicy),
     ("core/v1.PodSpec", "schedulingGroup", Gate::GenericWorkload),
     ("core/v1.PodSpec", "workloadRef", Gate::GenericWorkload),
     ("core/v1.PodSpec", "evictionResponders", Gate::EvictionRequestAPI),
@@ -65,6 +71,7 @@ const REMOVED: &[(&str, &str)] = &[
 struct Used {
     fields: BTreeSet<(&'static str, &'static str)>,
     image_volumes: bool,
+    proc_mounts: bool,
     restart_policies: bool,
     stop_signals: bool,
 }
@@ -87,6 +94,8 @@ fn collect(table: &Table, name: &str, object: &Object, used: &mut Used) {
         }
     }
     used.image_volumes |= name == "core/v1.Volume" && object.contains_key("image");
+    used.proc_mounts |= name == "core/v1.SecurityContext"
+        && object.get("procMount").is_some_and(|mount| !mount.is_null() && mount != "Default");
     used.restart_policies |= name == "core/v1.Container" && object.contains_key("restartPolicy");
     used.stop_signals |= name == "core/v1.Lifecycle" && object.contains_key("stopSignal");
     for field in &of.fields {
@@ -117,6 +126,14 @@ fn drop_unused(table: &Table, minor: Minor, name: &str, object: &mut Object, use
     }
     if name == "core/v1.PodSpec" && !Gate::ImageVolume.is_on(minor) && !used.image_volumes {
         image_volumes(object);
+    }
+    // A value that is set becomes the default (`dropDisabledProcMountField`).
+    if name == "core/v1.SecurityContext"
+        && !Gate::ProcMountType.is_on(minor)
+        && !used.proc_mounts
+        && let Some(mount) = object.get_mut("procMount").filter(|mount| !mount.is_null())
+    {
+        *mount = Value::from("Default");
     }
     // The minor before knows no such policy of other containers, and finds it invalid.
     if name == "core/v1.PodSpec"

@@ -28,9 +28,10 @@ const GENERATED: &[&str] = &[
     "flowcontrol/v1.FlowSchema",
     "flowcontrol/v1.PriorityLevelConfiguration",
 ];
+
 /// Whether `metadata.generation` counts the changes of a kind.
 pub(super) fn is_generated(minor: Minor, name: &str) -> bool {
-    GENERATED.contains(&name)
+    (GENERATED.contains(&name) && (name != "core/v1.Pod" || minor >= Minor::V1_33))
         || (Gate::HPAGeneration.is_on(minor)
             && name.starts_with("autoscaling/")
             && name.ends_with("HorizontalPodAutoscaler"))

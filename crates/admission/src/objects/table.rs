@@ -202,6 +202,7 @@ impl Table {
     /// That of a minor, read once in a process.
     pub(super) fn of(minor: Minor) -> Arc<Self> {
         static PACKED: [&[u8]; Minor::ALL.len()] = [
+            include_bytes!("../../types/1.32.json.gz"),
             include_bytes!("../../types/1.33.json.gz"),
             include_bytes!("../../types/1.34.json.gz"),
             include_bytes!("../../types/1.35.json.gz"),

@@ -22,7 +22,8 @@ impl Checker<'_> {
             let of = self.element_type(element, optional.binary_search(&index).is_ok());
             joined = Some(self.join(joined, of));
         }
-        let of = joined.unwrap_or_else(|| self.mapping.fresh());
+        // cel-go takes elements without a type for no elements.
+        let of = joined.filter(|of| !of.is_untyped()).unwrap_or_else(|| self.mapping.fresh());
         self.set_type(id, Type::List(Arc::new(of)));
     }
 
@@ -36,8 +37,10 @@ impl Checker<'_> {
             let of = self.element_type(value, *optional);
             values = Some(self.join(values, of));
         }
-        let keys = keys.unwrap_or_else(|| self.mapping.fresh());
-        let values = values.unwrap_or_else(|| self.mapping.fresh());
+        let (keys, values) = match (keys, values) {
+            (Some(keys), Some(values)) if !keys.is_untyped() => (keys, values),
+            _ => (self.mapping.fresh(), self.mapping.fresh()),
+        };
         self.set_type(id, Type::Map(Arc::new(keys), Arc::new(values)));
     }
 
@@ -59,6 +62,7 @@ impl Checker<'_> {
     fn join(&mut self, previous: Option<Type>, current: Type) -> Type {
         match previous {
             None => current,
+            Some(previous) if previous.is_untyped() => current,
             Some(previous) if self.mapping.assignable(&previous, &current) => most_general(&previous, &current).clone(),
             Some(_) => Type::Dyn,
         }

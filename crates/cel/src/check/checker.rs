@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use super::{Checked, Reference, help, unify::Mapping};
 use crate::{
+    Minor,
     ast::{Ast, Comprehension, Expr, Literal, Node, NodeId, Position},
     environment::{Environment, Lookup},
     issue::{Issue, IssueKind},
     names::RESERVED,
+    parse::{OLD_ACCUMULATOR, UNSUPPORTED_ACCUMULATOR},
     stack::with_stack,
     types::Type,
 };
@@ -130,6 +132,11 @@ impl<'e> Checker<'e> {
         let Expr::Ident(name) = &mut node.expr else { return };
         if let Some(found) = self.lookup(name) {
             self.resolve(node.id, name, found);
+        } else if name.trim_start_matches('.') == OLD_ACCUMULATOR
+            && !self.locals.is_empty()
+            && self.environment.minor() < Minor::V1_33
+        {
+            self.report(node.id, IssueKind::Unsupported, UNSUPPORTED_ACCUMULATOR.to_owned());
         } else {
             let (name, help) = (Arc::clone(name), help::variable(name, self.locals(), self.environment));
             self.undeclared(node.id, &name, help);
@@ -214,7 +221,7 @@ impl<'e> Checker<'e> {
         let (target, was_optional) = unwrap_optional(&operand_type);
         let of = match target {
             Type::Map(_, value) => Type::clone(value),
-            Type::Object(_) | Type::Opaque(_) => self.struct_field(id, target, field),
+            Type::Object(_) | Type::Opaque(_) if !target.is_untyped() => self.struct_field(id, target, field),
             Type::Var(_) => {
                 self.mapping.assignable(&Type::Dyn, target);
                 Type::Dyn
@@ -271,20 +278,22 @@ impl<'e> Checker<'e> {
         let outer = self.locals.len();
         self.locals.push((Arc::clone(&of.accumulator), accumulator.clone()));
         let two = of.second.is_some();
+        // Before 1.33, cel-go left the second variable without a type unless the range was a list or a map.
+        let second_of = |of| if self.environment.minor() < Minor::V1_33 { Type::untyped() } else { of };
         let (first, second) = match &range {
             Type::List(element) if two => (Type::Int, Type::clone(element)),
             Type::List(element) => (Type::clone(element), Type::Error),
             Type::Map(key, value) => (Type::clone(key), Type::clone(value)),
             Type::Dyn | Type::Error | Type::Var(_) => {
                 self.mapping.assignable(&Type::Dyn, &range);
-                (Type::Dyn, Type::Dyn)
+                (Type::Dyn, second_of(Type::Dyn))
             }
             _ => {
                 let message = format!(
                     "expression of type '{range}' cannot be range of a comprehension (must be list, map, or dynamic)"
                 );
                 self.report_with(of.range.id, IssueKind::NotARange, message, help::not_a_range(&range));
-                (Type::Error, Type::Error)
+                (Type::Error, second_of(Type::Error))
             }
         };
         self.locals.push((Arc::clone(&of.variable), first));

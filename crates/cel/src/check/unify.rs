@@ -60,7 +60,7 @@ impl Mapping {
             (Type::Null, other) | (other, Type::Null) => nullable(other),
             (Type::List(from), Type::List(to)) | (Type::Optional(from), Type::Optional(to)) => self.unify(from, to),
             (Type::Map(from_key, from), Type::Map(to_key, to)) => self.unify(from_key, to_key) && self.unify(from, to),
-            _ => from == to,
+            _ => from == to && !from.is_untyped(),
         }
     }
 
@@ -70,7 +70,7 @@ impl Mapping {
             return Fit::Yes;
         }
         if let Some(bound) = self.bindings[number as usize].clone() {
-            if *other == bound {
+            if *other == bound && !other.has_untyped() {
                 return Fit::Yes;
             }
             if !self.unify(other, &bound) {

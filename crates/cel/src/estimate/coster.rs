@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use super::variables::{Entries, Local, Part, is_bind};
 use crate::{
     Minor,
     ast::{Comprehension, Expr, Literal, Node, NodeId},
     check::{Checked, Reference},
     functions::{
         self, Overload,
-        estimate::{Arg, Call, CallEstimate, Path, Range, Sizes},
+        estimate::{Arg, Call, CallEstimate, Path, Range, Sizes, is_scalar},
     },
     stack::with_stack,
     types::Type,
@@ -34,30 +35,6 @@ pub(super) struct Coster<'c> {
     locals: Vec<(Arc<str>, Local)>,
 }
 
-/// How large keys and values of a container are.
-#[derive(Clone, Copy)]
-struct Entries {
-    is_list: bool,
-    key: Range,
-    value: Range,
-}
-
-#[derive(Clone, Default)]
-struct Local {
-    path: Option<Path>,
-    size: Option<Range>,
-    entries: Option<Entries>,
-}
-
-/// The part of an iterated value that a variable is bound to.
-#[derive(Clone, Copy)]
-enum Part {
-    Key,
-    Value,
-    /// The element of a list, the key of a map.
-    Single,
-}
-
 impl<'c> Coster<'c> {
     pub(super) fn new(checked: &'c Checked, minor: Minor, sizes: &'c dyn Sizes) -> Self {
         let nodes = checked.types.len();
@@ -70,6 +47,11 @@ impl<'c> Coster<'c> {
             entries: vec![None; nodes],
             locals: Vec::new(),
         }
+    }
+
+    /// Whether this is the estimate of cel-go before 0.23, which tracks neither variables nor the sizes of elements.
+    fn is_older(&self) -> bool {
+        self.minor < Minor::V1_33
     }
 
     pub(super) fn cost(&mut self, node: &'c Node) -> Range {
@@ -114,6 +96,7 @@ impl<'c> Coster<'c> {
                 sum
             }
             Expr::Struct { fields, .. } => fields.iter().fold(STRUCT, |sum, field| sum.plus(self.cost(&field.value))),
+            Expr::Comprehension(of) if self.is_older() => self.older_comprehension(node, of),
             Expr::Comprehension(of) if is_bind(of) => self.bind(node, of),
             Expr::Comprehension(of) => self.comprehension(node, of),
         }
@@ -134,7 +117,7 @@ impl<'c> Coster<'c> {
 
     fn call(&mut self, node: &'c Node, function: &str, target: Option<&'c Node>, args: &'c [Node]) -> Range {
         // It only turns off the checking of types.
-        if let ("dyn", [arg]) = (function, args) {
+        if let ("dyn", [arg], false) = (function, args, self.is_older()) {
             let cost = self.cost(arg);
             self.copy_sizes(node, arg);
             return cost.plus(ONE);
@@ -161,12 +144,16 @@ impl<'c> Coster<'c> {
                 size = Some(size.map_or(found, |size| size.union(found)));
             }
             if let ("index_list" | "index_map", [container, ..]) = (overload.id, args) {
-                size = self.entries(container).map(|entries| entries.value);
+                if !self.is_older() {
+                    size = self.entries(container).map(|entries| entries.value);
+                }
                 let step = if overload.id == "index_list" { "@items" } else { "@values" };
                 let path = self.path(container).map_or_else(|| Path::new(step), |path| path.then(step));
                 self.set_path(node, Some(path));
             }
-            size = size.or_else(|| self.size(node));
+            if !self.is_older() {
+                size = size.or_else(|| self.size(node));
+            }
         }
         self.set_size(node.id, size);
         sum.plus(cost)
@@ -182,6 +169,7 @@ impl<'c> Coster<'c> {
         args: &[Arg<'_>],
         costs: &[Range],
     ) -> CallEstimate {
+        let call = Call { overload, minor: self.minor, target, args, sizes: self.sizes };
         match (overload.id, args, costs) {
             ("logical_or" | "logical_and", _, [left, right]) => {
                 // The right side may not be evaluated.
@@ -190,18 +178,20 @@ impl<'c> Coster<'c> {
             ("conditional", [_, yes, no], [condition, if_yes, if_no]) => {
                 let entries = self.entries_of_both(yes, no);
                 self.set_entries(node.id, entries);
-                return CallEstimate::sized(condition.plus(if_yes.union(*if_no)), yes.known().union(no.known()));
+                return CallEstimate::sized(
+                    condition.plus(if_yes.union(*if_no)),
+                    call.known(yes).union(call.known(no)),
+                );
             }
             _ => {}
         }
         let costs = costs.iter().fold(Range::default(), |sum, cost| sum.plus(*cost));
         let mut estimate = if let ("add_string" | "add_bytes" | "add_list", [left, right]) = (overload.id, args) {
-            let size = left.known().plus(right.known());
+            let size = call.known(left).plus(call.known(right));
             let entries = self.entries_of_both(left, right);
             self.set_entries(node.id, entries);
             CallEstimate::sized(if overload.id == "add_list" { ONE } else { size.scaled(0.1) }, size)
         } else {
-            let call = Call { overload, minor: self.minor, target, args, sizes: self.sizes };
             functions::properties(function).estimate.and_then(|estimate| estimate(&call)).unwrap_or(ONE.into())
         };
         estimate.cost = estimate.cost.plus(costs);
@@ -239,6 +229,24 @@ impl<'c> Coster<'c> {
             _ => {}
         }
         sum.plus(count.times(step.plus(condition)))
+    }
+
+    /// Before Kubernetes 1.33: only the path of the first variable is known, and only by the type of the range.
+    fn older_comprehension(&mut self, node: &'c Node, of: &'c Comprehension) -> Range {
+        let sum = self.cost(&of.range).plus(self.cost(&of.init));
+        let step = match self.checked.type_of(of.range.id) {
+            Type::List(_) => Some("@items"),
+            Type::Map(..) => Some("@keys"),
+            _ => None,
+        };
+        let path = step.map(|step| self.path(&of.range).map_or_else(|| Path::new(step), |path| path.then(step)));
+        self.locals.push((Arc::clone(&of.variable), Local { path, ..Local::default() }));
+        let turn = self.cost(&of.condition).plus(self.cost(&of.step));
+        self.pop(&of.variable);
+        let sum = sum.plus(self.cost(&of.result));
+        let count = self.size_or_unknown(&of.range);
+        self.set_size(node.id, Some(count));
+        sum.plus(count.times(turn))
     }
 
     fn bind(&mut self, node: &'c Node, of: &'c Comprehension) -> Range {
@@ -288,7 +296,8 @@ impl<'c> Coster<'c> {
     where
         'c: 'n,
     {
-        Arg { node: Some(node), of: self.checked.type_of(node.id), path: self.path(node), size: self.size(node) }
+        let size = if self.is_older() { self.written_size(node) } else { self.size(node) };
+        Arg { node: Some(node), of: self.checked.type_of(node.id), path: self.input_path(node), size }
     }
 
     fn path(&self, node: &Node) -> Option<Path> {
@@ -298,6 +307,12 @@ impl<'c> Coster<'c> {
             return local.path.clone();
         }
         self.paths.get(node.id.index()).cloned().flatten()
+    }
+
+    /// The path into the input; that of an accumulator, which has one before 1.33, is none.
+    fn input_path(&self, node: &Node) -> Option<Path> {
+        let of_input = |path: &Path| !self.is_older() || path.steps().first().is_none_or(|step| **step != *"@result");
+        self.path(node).filter(of_input)
     }
 
     fn set_path(&mut self, node: &Node, path: Option<Path>) {
@@ -310,8 +325,8 @@ impl<'c> Coster<'c> {
         self.size(node).unwrap_or(Range::UNKNOWN)
     }
 
-    /// How large the value of a node is.
-    fn size(&mut self, node: &Node) -> Option<Range> {
+    /// How large the value of a node is, as far as the expression determines it.
+    fn written_size(&self, node: &Node) -> Option<Range> {
         if let Some(size) = self.known.get(node.id.index()).copied().flatten() {
             return Some(size);
         }
@@ -323,15 +338,20 @@ impl<'c> Coster<'c> {
             Expr::Map(entries) => Some(entries.len()),
             _ => None,
         };
-        if let Some(size) = written {
-            return Some(Range::fixed(size as u64));
+        written.map(|size| Range::fixed(size as u64))
+    }
+
+    /// How large the value of a node is.
+    fn size(&mut self, node: &Node) -> Option<Range> {
+        if let Some(size) = self.written_size(node) {
+            return Some(size);
         }
-        if let Some(most) = self.path(node).and_then(|path| self.sizes.most(&path.steps())) {
+        if let Some(most) = self.input_path(node).and_then(|path| self.sizes.most(&path.steps())) {
             let size = Range { min: 0, max: most };
             self.set_size(node.id, Some(size));
             return Some(size);
         }
-        if is_scalar(self.checked.type_of(node.id)) {
+        if is_scalar(self.checked.type_of(node.id), self.minor) {
             return Some(ONE);
         }
         match &node.expr {
@@ -368,21 +388,5 @@ impl<'c> Coster<'c> {
         let (size, entries) = (self.size(from), self.entries(from));
         self.set_size(to.id, size);
         self.set_entries(to.id, entries);
-    }
-}
-
-/// Whether this is the expansion of `optMap`: it binds a name without iteration.
-fn is_bind(of: &Comprehension) -> bool {
-    matches!(&of.range.expr, Expr::List { elements, .. } if elements.is_empty())
-        && matches!(of.condition.expr, Expr::Literal(Literal::Bool(false)))
-        && &*of.accumulator != "__result__"
-}
-
-/// Whether all values of a type are of the same size.
-fn is_scalar(of: &Type) -> bool {
-    match of {
-        Type::Bool | Type::Double | Type::Duration | Type::Int | Type::Timestamp | Type::Uint => true,
-        Type::Optional(of) => is_scalar(of),
-        _ => false,
     }
 }

@@ -8,6 +8,7 @@
 //! Where cel-go's own estimate is odd, this one is as odd: it decides which rules an API server accepts.
 
 mod coster;
+mod variables;
 
 pub use crate::functions::estimate::{Call, CallEstimate, Range, Sizes, UnknownSizes};
 use crate::{Minor, check::Checked};

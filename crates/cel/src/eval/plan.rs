@@ -22,7 +22,7 @@ use crate::{
 };
 
 pub(super) fn plan(checked: &Checked, environment: &Environment) -> Result<Program, Issue> {
-    if environment.mutation && checked.types.iter().any(Type::is_missing) {
+    if checked.types.iter().any(|of| of.has_untyped() || (environment.mutation && of.is_missing())) {
         let message = "unexpected compilation error: missing type conversion to proto: ";
         return Err(Issue::new(IssueKind::Fold, Position::NONE, message));
     }

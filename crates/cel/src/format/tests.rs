@@ -3,7 +3,7 @@
 use super::*;
 use crate::parse::parse;
 
-const SYNTAX: Syntax = Syntax { two_variables: true, sort_by: true, escaped_names: true };
+const SYNTAX: Syntax = Syntax { two_variables: true, sort_by: true, escaped_names: true, before_1_33: false };
 
 /// Formats a source, and checks that it stays what it was at any width.
 fn formatted(source: &str) -> String {

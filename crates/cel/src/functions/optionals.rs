@@ -36,15 +36,15 @@ pub const FUNCTIONS: &[Function] = &[
             function("optional_map_index_value", &[Optional(&Map(&K, &V)), K], Optional(&V)).since(28),
         ],
     ),
-    Function::new("last", &[member("list_last", &[List(&V)], Optional(&V)).since(28).eval(last)]),
-    Function::new("first", &[member("list_first", &[List(&V)], Optional(&V)).since(28).eval(first)]),
+    Function::new("last", &[member("list_last", &[List(&V)], Optional(&V)).since(28).from(33).eval(last)]),
+    Function::new("first", &[member("list_first", &[List(&V)], Optional(&V)).since(28).from(33).eval(first)]),
     Function::new(
         "optional.unwrap",
-        &[function("optional_unwrap", &[List(&Optional(&V))], List(&V)).since(28).eval(unwrap)],
+        &[function("optional_unwrap", &[List(&Optional(&V))], List(&V)).since(28).from(33).eval(unwrap)],
     ),
     Function::new(
         "unwrapOpt",
-        &[member("optional_unwrapOpt", &[List(&Optional(&V))], List(&V)).since(28).eval(unwrap)],
+        &[member("optional_unwrapOpt", &[List(&Optional(&V))], List(&V)).since(28).from(33).eval(unwrap)],
     ),
 ];
 

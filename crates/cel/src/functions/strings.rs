@@ -6,7 +6,7 @@ use super::{EvalResult, int, list, text, texts};
 use super::{Function, cost, estimate, function, member};
 use crate::types::Decl::{Dyn, Int, List, String};
 use crate::{
-    library::{printf, strings},
+    library::{english::Style, printf, strings},
     value::{Error, Value},
 };
 
@@ -70,11 +70,20 @@ pub const FUNCTIONS: &[Function] = &[
         .estimate(estimate::COPY_OF_RECEIVER),
     Function::new(
         "format",
-        &[member("string_format", &[String, List(&Dyn)], String)
-            .since(29)
-            .sequential()
-            .eval(format)
-            .cost(cost::TRAVERSAL)],
+        &[
+            member("string_format", &[String, List(&Dyn)], String)
+                .since(29)
+                .until(32)
+                .sequential()
+                .eval(format_before_33)
+                .cost(cost::TRAVERSAL),
+            member("string_format", &[String, List(&Dyn)], String)
+                .since(29)
+                .from(33)
+                .sequential()
+                .eval(format)
+                .cost(cost::TRAVERSAL),
+        ],
     )
     .estimate(estimate::FORMAT),
     Function::new(
@@ -184,8 +193,16 @@ fn join<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
 }
 
 fn format<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
+    format_in(args, Style::Close)
+}
+
+fn format_before_33<'a>(args: &mut [Value<'a>]) -> EvalResult<'a> {
+    format_in(args, Style::Spaced)
+}
+
+fn format_in<'a>(args: &[Value<'a>], style: Style) -> EvalResult<'a> {
     let arguments: Vec<Value<'_>> = list(args, 1)?.iter().collect();
-    Ok(printf::format(text(args, 0)?, &arguments)?.into())
+    Ok(printf::format(text(args, 0)?, &arguments, style)?.into())
 }
 
 impl printf::Argument for Value<'_> {

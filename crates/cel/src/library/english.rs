@@ -82,9 +82,18 @@ pub(super) fn fixed(value: f64, decimals: i64) -> String {
     out
 }
 
+/// How `%e` writes the product.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Style {
+    /// `1.5×10⁰³`.
+    Close,
+    /// With narrow spaces around the sign, as before Kubernetes 1.33.
+    Spaced,
+}
+
 /// `%<width>e`: six decimals, times a power of ten in superscript, with spaces before it.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "as x/text cuts it off")]
-pub(super) fn scientific(value: f64, width: i64) -> String {
+pub(super) fn scientific(value: f64, width: i64, style: Style) -> String {
     if too_large(width) {
         return NO_VERB.to_owned();
     }
@@ -96,7 +105,11 @@ pub(super) fn scientific(value: f64, width: i64) -> String {
             let power = format!("{:02}", exponent.unsigned_abs());
             let power: String = power.bytes().map(|digit| SUPERSCRIPT[usize::from(digit - b'0')]).collect();
             let sign = if value < 0.0 { "-" } else { "" };
-            format!("{sign}{digits}×10{}{power}", if exponent < 0 { "\u{207b}" } else { "" })
+            let times = match style {
+                Style::Close => "×",
+                Style::Spaced => "\u{202f}×\u{202f}",
+            };
+            format!("{sign}{digits}{times}10{}{power}", if exponent < 0 { "\u{207b}" } else { "" })
         },
         str::to_owned,
     );

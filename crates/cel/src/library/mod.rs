@@ -10,7 +10,7 @@
 pub(crate) mod authorization;
 pub(crate) mod cidr;
 pub mod double;
-mod english;
+pub(crate) mod english;
 pub(crate) mod format;
 pub(crate) mod ip;
 pub(crate) mod printf;

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use super::{
     double::{atoi, parse_double, radix, to_six_decimals, to_string},
-    english,
+    english::{self, Style},
     quote::quote,
 };
 
@@ -129,14 +129,14 @@ impl Clause {
 }
 
 /// `string.format(list)`.
-pub(crate) fn format<A: Argument>(format: &str, arguments: &[A]) -> Result<String, String> {
+pub(crate) fn format<A: Argument>(format: &str, arguments: &[A], style: Style) -> Result<String, String> {
     let mut out = String::new();
     let clauses = scan(format, &mut |part, index| {
         match part {
             Part::Text(text) => out.push_str(text),
             Part::Percent if index >= arguments.len() => return Err(format!("index {index} out of range")),
             Part::Percent => {}
-            Part::Clause(clause) => out.push_str(&apply(clause, &arguments[index])?),
+            Part::Clause(clause) => out.push_str(&apply(clause, &arguments[index], style)?),
         }
         Ok(())
     });
@@ -251,14 +251,16 @@ fn parse_clause(text: &str) -> Result<(Clause, &str), String> {
     Ok((clause, &rest[1..]))
 }
 
-fn apply<A: Argument>(clause: Clause, argument: &A) -> Result<String, String> {
+fn apply<A: Argument>(clause: Clause, argument: &A, style: Style) -> Result<String, String> {
     let kind = argument.kind();
     let text = match (clause, &kind) {
         (Clause::String, _) => string(argument),
         (Clause::Decimal, Kind::Int(value)) => Ok(value.to_string()),
         (Clause::Decimal, Kind::Uint(value)) => Ok(value.to_string()),
         (Clause::Fixed(decimals), kind) if let Some(value) = number(kind) => Ok(english::fixed(value, decimals)),
-        (Clause::Scientific(width), kind) if let Some(value) = number(kind) => Ok(english::scientific(value, width)),
+        (Clause::Scientific(width), kind) if let Some(value) = number(kind) => {
+            Ok(english::scientific(value, width, style))
+        }
         (Clause::Binary, Kind::Bool(value)) => Ok(if *value { "1" } else { "0" }.to_owned()),
         (Clause::Binary, Kind::Int(value)) => Ok(radix((*value).into(), 'b')),
         (Clause::Binary, Kind::Uint(value)) => Ok(radix((*value).into(), 'b')),

@@ -100,7 +100,7 @@ fn results_match_the_api_server() {
             "x0.format(x1)" => Sample::Json(args[1].clone()).items(),
             call => vec![argument(call.strip_prefix("x0.format([").unwrap().strip_suffix("])").unwrap())],
         };
-        Ok(json!(format(text_of(&args[0]), &arguments)?))
+        Ok(json!(format(text_of(&args[0]), &arguments, Style::Close)?))
     });
 }
 
@@ -124,7 +124,7 @@ fn any_format_string_is_applied_or_rejected() {
     let pieces = ["%", "s", "d", "f", "e", "x", ".", "3", "99", "1000000", "é", " "];
     for format in texts(&pieces, 3_000) {
         let arguments = vec![Sample::Json(json!({"double": "1234.5"})); 3];
-        let _ = super::format(&format, &arguments);
+        let _ = super::format(&format, &arguments, Style::Close);
         let _ = check_literal(&format, 3, |_, _| None::<((), String)>);
     }
 }

@@ -59,7 +59,7 @@ impl Parser<'_> {
     fn literal(&mut self, token: Token<'_>) -> Node {
         let value = match token.kind {
             Kind::Int | Kind::Uint | Kind::Double => return self.number(token.position, false, token),
-            Kind::String => literal::string(token.text),
+            Kind::String => literal::string(token.text, self.syntax().before_1_33),
             Kind::Bytes => literal::bytes(token.text),
             _ if token.text == "null" => Ok(Literal::Null),
             _ => Ok(Literal::Bool(token.text == "true")),

@@ -40,13 +40,13 @@ const FIXED: &[&str] = &[
 ];
 const KEYWORDS: &[&str] = &["in", "true", "false", "null"];
 
-/// All tokens, with an end token, and the issues for text that is not a token.
-pub(crate) fn tokens(source: &str) -> (Vec<Token<'_>>, Vec<Issue>) {
+/// All tokens, with an end token, and the issues for text that is not a token. Names in backticks are tokens if `escaped`.
+pub(crate) fn tokens(source: &str, escaped: bool) -> (Vec<Token<'_>>, Vec<Issue>) {
     let (mut tokens, mut issues) = (Vec::with_capacity(source.len() / 3 + 1), Vec::new());
     let mut rest = source;
     let mut position = Position { line: 1, column: 1 };
     while !rest.is_empty() {
-        let length = match scan(rest) {
+        let length = match scan(rest, escaped) {
             Scan::Token(kind, length) => {
                 tokens.push(Token { kind, text: &rest[..length], start: source.len() - rest.len(), position });
                 length
@@ -94,7 +94,7 @@ enum Scan {
     Error(usize),
 }
 
-fn scan(text: &str) -> Scan {
+fn scan(text: &str, escaped: bool) -> Scan {
     let bytes = text.as_bytes();
     let first = bytes[0];
     match first {
@@ -106,7 +106,7 @@ fn scan(text: &str) -> Scan {
             Ok(end) => Scan::Token(Kind::String, end),
             Err(at) => Scan::Error(at),
         },
-        b'`' => {
+        b'`' if escaped => {
             let end = run(bytes, 1, |b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-' | b'/' | b' '));
             if end > 1 && bytes.get(end) == Some(&b'`') {
                 Scan::Token(Kind::Escaped, end + 1)

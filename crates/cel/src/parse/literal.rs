@@ -27,19 +27,31 @@ pub(super) fn double(negative: bool, text: &str) -> Option<Literal> {
     value.is_finite().then_some(Literal::Double(if negative { -value } else { value }))
 }
 
-/// The value of a string with its quotes and an optional `r` before them, or why it is invalid.
-pub(super) fn string(text: &str) -> Result<Literal, &'static str> {
-    let bytes = unescape(text, false)?;
+/// The value of a string with its quotes and an optional `r` before them, or why it is invalid. A surrogate is invalid,
+/// or `replaces` replaces it.
+pub(super) fn string(text: &str, replaces: bool) -> Result<Literal, &'static str> {
+    let surrogate = replaces.then_some(char::REPLACEMENT_CHARACTER);
+    let bytes = unescape(text, Of::String { surrogate })?;
     // All escapes of a string are code points.
     String::from_utf8(bytes).map(|text| Literal::String(Arc::from(text))).map_err(|_| "unable to unescape string")
 }
 
 /// Bytes with their `b`.
 pub(super) fn bytes(text: &str) -> Result<Literal, &'static str> {
-    unescape(&text[1..], true).map(|bytes| Literal::Bytes(Arc::from(bytes)))
+    unescape(&text[1..], Of::Bytes).map(|bytes| Literal::Bytes(Arc::from(bytes)))
 }
 
-fn unescape(text: &str, is_bytes: bool) -> Result<Vec<u8>, &'static str> {
+/// The kind of a literal with escape sequences.
+#[derive(Clone, Copy, PartialEq)]
+enum Of {
+    Bytes,
+    String {
+        /// The replacement of a surrogate; without it, a surrogate is invalid.
+        surrogate: Option<char>,
+    },
+}
+
+fn unescape(text: &str, of: Of) -> Result<Vec<u8>, &'static str> {
     let normal = text.replace("\r\n", "\n").replace('\r', "\n");
     let raw = normal.starts_with(['r', 'R']);
     let quoted = &normal[usize::from(raw)..];
@@ -51,20 +63,20 @@ fn unescape(text: &str, is_bytes: bool) -> Result<Vec<u8>, &'static str> {
     let mut out = Vec::with_capacity(rest.len());
     while let Some(at) = rest.find('\\') {
         out.extend_from_slice(&rest.as_bytes()[..at]);
-        rest = escape(&rest[at + 1..], is_bytes, &mut out)?;
+        rest = escape(&rest[at + 1..], of, &mut out)?;
     }
     out.extend_from_slice(rest.as_bytes());
     Ok(out)
 }
 
 /// Appends the value of the escape sequence at the start of `text` (without its backslash); returns the rest of `text`.
-fn escape<'a>(text: &'a str, is_bytes: bool, out: &mut Vec<u8>) -> Result<&'a str, &'static str> {
+fn escape<'a>(text: &'a str, of: Of, out: &mut Vec<u8>) -> Result<&'a str, &'static str> {
     const WRONG: &str = "unable to unescape string";
     let letter = *text.as_bytes().first().ok_or(WRONG)?;
     let (digits, base) = match letter {
         b'x' | b'X' => (&text.get(1..3), 16),
-        b'u' if !is_bytes => (&text.get(1..5), 16),
-        b'U' if !is_bytes => (&text.get(1..9), 16),
+        b'u' if of != Of::Bytes => (&text.get(1..5), 16),
+        b'U' if of != Of::Bytes => (&text.get(1..9), 16),
         b'0'..=b'3' => (&text.get(..3), 8),
         _ => {
             out.push(match letter {
@@ -83,11 +95,13 @@ fn escape<'a>(text: &'a str, is_bytes: bool, out: &mut Vec<u8>) -> Result<&'a st
     };
     let digits = digits.ok_or(WRONG)?;
     let value = u32::from_str_radix(digits, base).map_err(|_| WRONG)?;
-    if is_bytes {
-        out.push(u8::try_from(value).map_err(|_| WRONG)?);
-    } else {
-        let c = char::from_u32(value).ok_or("invalid unicode code point")?;
-        out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+    match of {
+        Of::Bytes => out.push(u8::try_from(value).map_err(|_| WRONG)?),
+        Of::String { surrogate } => {
+            let replacement = surrogate.filter(|_| value <= u32::from(char::MAX));
+            let c = char::from_u32(value).or(replacement).ok_or("invalid unicode code point")?;
+            out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+        }
     }
     Ok(&text[digits.len() + usize::from(base == 16)..])
 }
@@ -105,9 +119,11 @@ mod tests {
             ("'''a\r\nb'''", "a\nb"),
             (r"'\\\'\`\?'", r"\'`?"),
         ] {
-            assert_eq!(string(source), Ok(Literal::String(expected.into())), "{source}");
+            assert_eq!(string(source, false), Ok(Literal::String(expected.into())), "{source}");
         }
-        assert_eq!(string(r"'\ud800'"), Err("invalid unicode code point"));
+        assert_eq!(string(r"'\ud800'", false), Err("invalid unicode code point"));
+        assert_eq!(string(r"'\ud800'", true), Ok(Literal::String("\u{fffd}".into())));
+        assert!(string(r"'\U00110000'", true).is_err());
         assert_eq!(bytes(r"b'\xff\377é'"), Ok(Literal::Bytes(Arc::from(&[0xff, 0xff, 0xc3, 0xa9][..]))));
         assert!(bytes(r"b'\u00e9'").is_err());
     }

@@ -9,7 +9,9 @@ use crate::ast::{Comprehension, Entry, Expr, FieldInit, Literal, Node, Position}
 /// The accumulator, a name that no source can write.
 const ACCUMULATOR: &str = "@result";
 /// Its former name; it is still rejected as a variable.
-const OLD_ACCUMULATOR: &str = "__result__";
+pub(crate) const OLD_ACCUMULATOR: &str = "__result__";
+/// Before Kubernetes 1.33, the accumulator is an ordinary name, which the macro and the expression share.
+pub(crate) const UNSUPPORTED_ACCUMULATOR: &str = "this crate does not support '__result__' in Kubernetes before 1.33";
 
 #[derive(Clone, Copy, PartialEq)]
 enum Quantifier {
@@ -119,6 +121,9 @@ impl Parser<'_> {
     fn one_variable(&mut self, variable: &Node, message: &str) -> Result<Variables, Node> {
         let at = self.position(variable);
         let Expr::Ident(name) = &variable.expr else { return Err(self.macro_error(at, message)) };
+        if **name == *OLD_ACCUMULATOR && self.syntax().before_1_33 {
+            return Err(self.unsupported(at, UNSUPPORTED_ACCUMULATOR));
+        }
         self.not_accumulator(at, name)?;
         Ok(Variables { first: Arc::clone(name), second: None })
     }

@@ -10,6 +10,8 @@ mod macros;
 mod parser;
 mod tokens;
 
+pub(crate) use macros::{OLD_ACCUMULATOR, UNSUPPORTED_ACCUMULATOR};
+
 use crate::{
     ast::{Ast, Position},
     issue::{Issue, IssueKind, arrange},
@@ -32,6 +34,9 @@ pub struct Syntax {
     pub sort_by: bool,
     /// Field names in backticks, of Kubernetes 1.37.
     pub escaped_names: bool,
+    /// The parser before Kubernetes 1.33: it does not read backticks and replaces surrogates in strings. A macro can have
+    /// the variable `__result__`, which this crate does not support.
+    pub before_1_33: bool,
 }
 
 /// Parses a source and expands its macros.

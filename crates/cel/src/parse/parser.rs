@@ -48,7 +48,7 @@ pub(super) type Result<T> = std::result::Result<T, Stop>;
 
 impl<'a> Parser<'a> {
     pub fn new(source: &'a str, syntax: Syntax) -> Self {
-        let (tokens, issues) = lexer::tokens(source);
+        let (tokens, issues) = lexer::tokens(source, !syntax.before_1_33);
         Self { source, tokens, at: 0, positions: Vec::new(), issues, syntax, expands: true }
     }
 
@@ -75,6 +75,12 @@ impl<'a> Parser<'a> {
     /// The placeholder for a macro with an error; no macro takes it for a name.
     pub fn macro_error(&mut self, position: Position, message: impl Into<String>) -> Node {
         self.issues.push(Issue::new(IssueKind::Macro, position, message));
+        self.node(position, Expr::Literal(Literal::Null))
+    }
+
+    /// Reports something that the API server accepts and this crate does not.
+    pub(super) fn unsupported(&mut self, position: Position, message: &str) -> Node {
+        self.issues.push(Issue::new(IssueKind::Unsupported, position, message));
         self.node(position, Expr::Literal(Literal::Null))
     }
 

@@ -4,7 +4,7 @@ use super::*;
 
 use crate::ast::{Expr, Node};
 
-const SYNTAX: Syntax = Syntax { two_variables: true, sort_by: true, escaped_names: false };
+const SYNTAX: Syntax = Syntax { two_variables: true, sort_by: true, escaped_names: false, before_1_33: false };
 
 /// A tree as text, each node with its place.
 fn dump(ast: &Ast, node: &Node) -> String {
@@ -89,7 +89,7 @@ fn ast_and_positions_match_cel_go() {
 
 #[test]
 fn unavailable_macros_parse_as_calls() {
-    let without = Syntax { two_variables: false, sort_by: false, escaped_names: false };
+    let without = Syntax { two_variables: false, sort_by: false, escaped_names: false, before_1_33: false };
     for (source, syntax) in [
         ("a.all(i, v, v)", without),
         ("a.sortBy(e, e)", without),

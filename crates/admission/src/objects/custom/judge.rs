@@ -29,10 +29,10 @@ pub(super) struct Verdict {
 
 impl Rules {
     /// Their verdict on an object, and on the one that it replaces.
-    pub(super) fn judge(&self, object: &Json, old: Option<&Json>) -> Verdict {
+    pub(super) fn judge(&self, object: &Json, old: Option<&Json>, ratchets: bool) -> Verdict {
         let mut judge = RuleEvaluator { minor: self.minor, budget: BUDGET, verdict: Verdict::default() };
         if let Some(root) = &self.root {
-            let current = old.map(|old| Correlation { schema: &self.schema, new: object, old });
+            let current = old.filter(|_| ratchets).map(|old| Correlation { schema: &self.schema, new: object, old });
             // Nothing more is said once the budget is spent.
             let _ = judge.value(root, (&self.schema, object, old), "", Ratchet { current, parent: None });
         }

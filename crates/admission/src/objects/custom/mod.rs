@@ -160,7 +160,7 @@ impl Custom {
     pub(super) fn warnings(&self, minor: Minor, sent: Submission<'_>, object: &Value) -> Vec<String> {
         let old = sent.old.map(Deref::deref);
         let rules = self.rules(&sent.resource.version, minor).filter(|_| old.is_some());
-        let mut warnings = rules.map(|rules| rules.judge(object, old).warnings).unwrap_or_default();
+        let mut warnings = rules.map(|rules| rules.judge(object, old, true).warnings).unwrap_or_default();
         if sent.subresource.is_empty() {
             warnings.extend(warnings::finalizers(minor, object, old));
         }
@@ -214,7 +214,7 @@ impl Custom {
                               errors to complete validation";
                 checking.errors.push(FieldError::invalid_shown("<nil>", &shown(minor, &Value::Null), detail));
             } else {
-                checking.errors.extend(rules.judge(object, old).errors);
+                checking.errors.extend(rules.judge(object, old, !is_status || minor >= Minor::V1_33).errors);
             }
             checking.unknown.clone_from(&rules.unknown);
         }
@@ -229,8 +229,8 @@ impl Custom {
             if !is_status {
                 checking.errors.extend(validator.errors(schema, object, old, None));
             } else if let (Some(schema), Some(status)) = (schema::property(schema, "status"), object.get("status")) {
-                // Of an old one that is not there nothing is unchanged.
-                let old = old.map(|old| old.get("status").unwrap_or(&Value::Null));
+                // Of an old one that is not there nothing is unchanged. Before 1.33, updates of a status did not ratchet.
+                let old = old.filter(|_| minor >= Minor::V1_33).map(|old| old.get("status").unwrap_or(&Value::Null));
                 checking.errors.extend(validator.errors(schema, status, old, Some("status")));
             }
         }
@@ -289,9 +289,9 @@ fn default_errors(minor: Minor, schema: &Value, default: &Value) -> Vec<FieldErr
     }
     if errors.is_empty() {
         let rules = Rules::of_part(schema, minor);
-        errors = rules.judge(&default, Some(&default)).errors;
+        errors = rules.judge(&default, Some(&default), true).errors;
         if errors.is_empty() {
-            errors = rules.judge(&default, None).errors;
+            errors = rules.judge(&default, None, true).errors;
         }
     }
     errors

@@ -102,7 +102,7 @@ fn structural(minor: Minor, part: &str, object: &mut Object) {
         "rbac/v1.Subject" => services::subject(object),
         "storage/v1.CSIDriver" | "storage/v1beta1.CSIDriver" => services::csi_driver(minor, child(object, "spec")),
         "apiextensions/v1.CustomResourceDefinition" => services::definition(object),
-        _ if part.starts_with("resource/") => services::device(part, object),
+        _ if part.starts_with("resource/") => services::device(minor, part, object),
         _ => {}
     }
 }

@@ -121,7 +121,7 @@ pub(super) fn csi_driver(minor: Minor, spec: &mut Object) {
 }
 
 /// Of dynamic resource allocation.
-pub(super) fn device(part: &str, object: &mut Object) {
+pub(super) fn device(minor: Minor, part: &str, object: &mut Object) {
     let kind = part.rsplit('.').next().unwrap_or(part);
     if matches!(kind, "Device" | "BasicDevice") {
         let mappings = object.get_mut("nodeAllocatableResourceMappings").and_then(Value::as_object_mut);
@@ -135,7 +135,7 @@ pub(super) fn device(part: &str, object: &mut Object) {
         // Until v1beta2 it is a request itself, unless it is a list of them.
         "DeviceRequest" => {
             let of_old = ["resource/v1beta1.", "resource/v1alpha3."].iter().any(|version| part.starts_with(version));
-            of_old && !text(object, "deviceClassName").is_empty()
+            of_old && (minor < Minor::V1_33 || !text(object, "deviceClassName").is_empty())
         }
         _ => false,
     };

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeSet, net::IpAddr};
 
+use palisade_cel::Minor;
 use serde_json::Value;
 
 use super::{
@@ -12,6 +13,7 @@ use super::{
 };
 use crate::validation::{Checking, FieldError};
 
+const KUBELET_PORT: i64 = 10250;
 const SOURCE_RANGES: &str = "service.beta.kubernetes.io/load-balancer-source-ranges";
 
 pub(super) fn service(checking: &mut Checking<'_>, object: &Value) {
@@ -30,6 +32,12 @@ pub(super) fn service(checking: &mut Checking<'_>, object: &Value) {
     let headless = ips.len() == 1 && ips[0] == "None";
     if spec.elements("ports").is_empty() && !headless && kind != "ExternalName" {
         checking.required("spec.ports", "");
+    }
+    if kind == "LoadBalancer" && checking.minor < Minor::V1_33 {
+        for port in spec.list("ports").filter(|port| port.int("port") == Some(KUBELET_PORT)) {
+            let text = format!("may not expose port {KUBELET_PORT} externally since it is used by kubelet");
+            checking.invalid_value(&port.path, &KUBELET_PORT.into(), &text);
+        }
     }
     match kind {
         "LoadBalancer" | "NodePort" if headless => {

@@ -3,24 +3,29 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use palisade_cel::Minor;
 use serde_json::Value;
 
 use super::Warnings;
 use crate::validation::quote;
 
-pub(super) fn ips(path: &str, list: &[Value], out: &mut Warnings) {
+pub(super) fn ips(minor: Minor, path: &str, list: &[Value], out: &mut Warnings) {
     for (i, text) in list.iter().enumerate() {
-        ip(&format!("{path}[{i}]"), text.as_str().unwrap_or_default(), out);
+        ip(minor, &format!("{path}[{i}]"), text.as_str().unwrap_or_default(), out);
     }
 }
 
-pub(super) fn cidrs(path: &str, list: &[Value], out: &mut Warnings) {
+pub(super) fn cidrs(minor: Minor, path: &str, list: &[Value], out: &mut Warnings) {
     for (i, text) in list.iter().enumerate() {
-        cidr(&format!("{path}[{i}]"), text.as_str().unwrap_or_default(), out);
+        cidr(minor, &format!("{path}[{i}]"), text.as_str().unwrap_or_default(), out);
     }
 }
 
-pub(super) fn ip(path: &str, text: &str, out: &mut Warnings) {
+/// Before 1.33 only services are warned about, by [`of_service`].
+pub(super) fn ip(minor: Minor, path: &str, text: &str, out: &mut Warnings) {
+    if minor < Minor::V1_33 {
+        return;
+    }
     let Some(found) = lenient(text) else { return };
     let shown = quote(&found.to_canonical().to_string());
     if !is_standard(text) {
@@ -31,7 +36,63 @@ pub(super) fn ip(path: &str, text: &str, out: &mut Warnings) {
     }
 }
 
-pub(super) fn cidr(path: &str, text: &str, out: &mut Warnings) {
+/// The warnings of services before 1.33 (`getWarningsForIP` and `getWarningsForCIDR` in `pkg/api/service/warnings.go`).
+/// The reasons for texts with colons are those of IPv6 addresses, which are shortened here.
+pub(super) fn of_service(path: &str, text: &str, out: &mut Warnings) {
+    let (address, what, function) = match text.split_once('/').filter(|_| path.starts_with("spec.loadBalancerSource")) {
+        Some((address, _)) => (address, "prefix", "netip.ParsePrefix"),
+        None => (text, "address", "ParseAddr"),
+    };
+    match address.parse::<IpAddr>() {
+        Ok(found) if found.is_ipv6() && found.to_string() != address => {
+            let shown = quote(&text.replacen(address, &found.to_string(), 1));
+            out.push(format!(
+                "{path}: IPv6 {what} {} is not in RFC 5952 canonical format ({shown}), which may cause controller \
+                 apply-loops",
+                quote(text)
+            ));
+        }
+        Ok(_) => {}
+        Err(_) => {
+            let why = format!("{function}({}): {}", quote(text), unreadable(address));
+            out.push(format!(
+                "{path}: IP {what} was accepted, but will be invalid in a future Kubernetes release: {why}"
+            ));
+        }
+    }
+}
+
+/// The reason why Go's `netip` does not read a text as an address of IPv4.
+fn unreadable(text: &str) -> String {
+    let Some('.') = text.chars().find(|c| ".:%".contains(*c)) else { return "unable to parse IP".to_owned() };
+    let (mut fields, mut value, mut digits, mut before) = (0, 0_u32, 0, '.');
+    for (i, c) in text.char_indices() {
+        let at = || format!(" (at {})", quote(&text[i..]));
+        match c {
+            '0'..='9' if digits == 1 && value == 0 => return "IPv4 field has octet with leading zero".to_owned(),
+            '0'..='9' => {
+                value = value * 10 + c.to_digit(10).unwrap_or(0);
+                digits += 1;
+                if value > 255 {
+                    return "IPv4 field has value >255".to_owned();
+                }
+            }
+            '.' if before == '.' || i + 1 == text.len() => {
+                return format!("IPv4 field must have at least one digit{}", at());
+            }
+            '.' if fields == 3 => return "IPv4 address too long".to_owned(),
+            '.' => (fields, value, digits) = (fields + 1, 0, 0),
+            _ => return format!("unexpected character{}", at()),
+        }
+        before = c;
+    }
+    "IPv4 address too short".to_owned()
+}
+
+pub(super) fn cidr(minor: Minor, path: &str, text: &str, out: &mut Warnings) {
+    if minor < Minor::V1_33 {
+        return;
+    }
     let Some((address, length)) = text.split_once('/') else { return };
     let digits = !length.is_empty() && length.bytes().all(|byte| byte.is_ascii_digit());
     let (Some(found), Ok(bits), true) = (lenient(address), length.parse::<u8>(), digits) else { return };

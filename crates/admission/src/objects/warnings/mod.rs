@@ -107,7 +107,7 @@ fn warn(minor: Minor, sent: Submission<'_>, object: &Value, out: &mut Warnings) 
             volumes::claim("spec", spec, out);
         }
         ("", "PersistentVolume") => volumes::persistent(object, out),
-        ("", "Node" | "Endpoints") | ("discovery.k8s.io" | "networking.k8s.io", _) => network(sent, object, out),
+        ("", "Node" | "Endpoints") | ("discovery.k8s.io" | "networking.k8s.io", _) => network(minor, sent, object, out),
         ("apiextensions.k8s.io", "CustomResourceDefinition") => definitions::formats(minor, object, old, out),
         ("node.k8s.io", "RuntimeClass") => nodes::runtime_class(object, out),
         ("storage.k8s.io", _) => nodes::topology(object, out),
@@ -173,8 +173,24 @@ fn service(minor: Minor, service: &Value, out: &mut Warnings) {
     }
     let (external, external_name) = (list(spec, "externalIPs"), spec["type"] == "ExternalName");
     let headless = spec["type"] == "ClusterIP" && spec["clusterIP"] == "None";
+    if minor < Minor::V1_33 {
+        let clusters = list(spec, "clusterIPs").iter().filter(|_| !headless && !external_name);
+        let of_list = |key: &str, out: &mut Warnings| {
+            for (i, value) in list(spec, key).iter().enumerate() {
+                addresses::of_service(&format!("spec.{key}[{i}]"), value.as_str().unwrap_or_default(), out);
+            }
+        };
+        for (i, value) in clusters.enumerate() {
+            addresses::of_service(&format!("spec.clusterIPs[{i}]"), value.as_str().unwrap_or_default(), out);
+        }
+        of_list("externalIPs", out);
+        for ip in [text(spec, "loadBalancerIP")].into_iter().filter(|ip| !ip.is_empty()) {
+            addresses::of_service("spec.loadBalancerIP", ip, out);
+        }
+        of_list("loadBalancerSourceRanges", out);
+    }
     if !headless && !external_name {
-        addresses::ips("spec.clusterIPs", list(spec, "clusterIPs"), out);
+        addresses::ips(minor, "spec.clusterIPs", list(spec, "clusterIPs"), out);
     }
     if headless && minor >= Minor::V1_34 {
         let ignored = [
@@ -186,12 +202,12 @@ fn service(minor: Minor, service: &Value, out: &mut Warnings) {
             out.push(format!("spec.{key} is ignored for headless services"));
         }
     }
-    addresses::ips("spec.externalIPs", external, out);
+    addresses::ips(minor, "spec.externalIPs", external, out);
     if minor >= Minor::V1_36 && !external.is_empty() && !headless && !external_name {
         out.push("spec.externalIPs is deprecated and may no longer be implemented in some clusters".to_owned());
     }
-    addresses::ip("spec.loadBalancerIP", text(spec, "loadBalancerIP"), out);
-    addresses::cidrs("spec.loadBalancerSourceRanges", list(spec, "loadBalancerSourceRanges"), out);
+    addresses::ip(minor, "spec.loadBalancerIP", text(spec, "loadBalancerIP"), out);
+    addresses::cidrs(minor, "spec.loadBalancerSourceRanges", list(spec, "loadBalancerSourceRanges"), out);
     if external_name && !external.is_empty() {
         out.push(r#"spec.externalIPs is ignored when spec.type is "ExternalName""#.to_owned());
     }
@@ -204,7 +220,7 @@ fn service(minor: Minor, service: &Value, out: &mut Warnings) {
 }
 
 /// Nodes, endpoints, ingresses and network policies.
-fn network(sent: Submission<'_>, object: &Value, out: &mut Warnings) {
+fn network(minor: Minor, sent: Submission<'_>, object: &Value, out: &mut Warnings) {
     let spec = &object["spec"];
     let manager = |key: &str| object["metadata"]["labels"].get(key).and_then(Value::as_str).unwrap_or_default();
     match sent.resource.kind.as_str() {
@@ -215,13 +231,13 @@ fn network(sent: Submission<'_>, object: &Value, out: &mut Warnings) {
             if !text(spec, "externalID").is_empty() {
                 out.push("spec.externalID: this field is deprecated, and is unused by Kubernetes".to_owned());
             }
-            addresses::cidrs("spec.podCIDRs", list(spec, "podCIDRs"), out);
+            addresses::cidrs(minor, "spec.podCIDRs", list(spec, "podCIDRs"), out);
         }
         "Endpoints" if manager("endpoints.kubernetes.io/managed-by") != "endpoint-controller" => {
             for (i, subset) in list(object, "subsets").iter().enumerate() {
                 for key in ["addresses", "notReadyAddresses"] {
                     for (j, address) in list(subset, key).iter().enumerate() {
-                        addresses::ip(&format!("subsets[{i}].{key}[{j}].ip"), text(address, "ip"), out);
+                        addresses::ip(minor, &format!("subsets[{i}].{key}[{j}].ip"), text(address, "ip"), out);
                     }
                 }
             }
@@ -235,7 +251,7 @@ fn network(sent: Submission<'_>, object: &Value, out: &mut Warnings) {
                 return;
             }
             for (i, endpoint) in list(object, "endpoints").iter().enumerate() {
-                addresses::ips(&format!("endpoints[{i}].addresses"), list(endpoint, "addresses"), out);
+                addresses::ips(minor, &format!("endpoints[{i}].addresses"), list(endpoint, "addresses"), out);
             }
         }
         "Ingress" if sent.old.is_none() => {
@@ -253,8 +269,8 @@ fn network(sent: Submission<'_>, object: &Value, out: &mut Warnings) {
                     for (j, peer) in list(rule, peers).iter().enumerate() {
                         let Some(block) = part(peer, "ipBlock") else { continue };
                         let path = format!("spec.{key}[{i}].{peers}[{j}].ipBlock");
-                        addresses::cidr(&format!("{path}.cidr"), text(block, "cidr"), out);
-                        addresses::cidrs(&format!("{path}.except"), list(block, "except"), out);
+                        addresses::cidr(minor, &format!("{path}.cidr"), text(block, "cidr"), out);
+                        addresses::cidrs(minor, &format!("{path}.except"), list(block, "except"), out);
                     }
                 }
             }

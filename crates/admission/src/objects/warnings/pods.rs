@@ -105,9 +105,9 @@ fn warn(minor: Minor, path: &str, pod: &Value, out: &mut Warnings) {
             }
         }
     }
-    addresses::ips(&format!("{path}spec.dnsConfig.nameservers"), list(&spec["dnsConfig"], "nameservers"), out);
+    addresses::ips(minor, &format!("{path}spec.dnsConfig.nameservers"), list(&spec["dnsConfig"], "nameservers"), out);
     for (i, alias) in list(spec, "hostAliases").iter().enumerate() {
-        addresses::ip(&format!("{path}spec.hostAliases[{i}].ip"), text(alias, "ip"), out);
+        addresses::ip(minor, &format!("{path}spec.hostAliases[{i}].ip"), text(alias, "ip"), out);
     }
 }
 

@@ -8,10 +8,15 @@ use super::{STORAGE_CLASS, STORAGE_CLASS_DEPRECATED, Warnings, annotation, fract
 use crate::validation::{list, part, quote, text};
 
 /// Kinds of volumes of pods that are no more.
-fn plugin(volume: &Value, path: &str, out: &mut Warnings) {
+fn plugin(minor: Minor, volume: &Value, path: &str, out: &mut Warnings) {
+    let git = if minor >= Minor::V1_33 {
+        "deprecated in v1.11, and disabled by default in v1.33+"
+    } else {
+        "deprecated in v1.11"
+    };
     for (key, message) in [
         ("photonPersistentDisk", "deprecated in v1.11, non-functional in v1.16+"),
-        ("gitRepo", "deprecated in v1.11, and disabled by default in v1.33+"),
+        ("gitRepo", git),
         ("scaleIO", "deprecated in v1.16, non-functional in v1.22+"),
         ("flocker", "deprecated in v1.22, non-functional in v1.25+"),
         ("storageos", "deprecated in v1.22, non-functional in v1.25+"),
@@ -34,7 +39,7 @@ fn plugin(volume: &Value, path: &str, out: &mut Warnings) {
 /// The volumes of a pod, whose spec is at `path`.
 pub(super) fn pod(minor: Minor, path: &str, spec: &Value, out: &mut Warnings) {
     for (i, volume) in list(spec, "volumes").iter().enumerate() {
-        plugin(volume, &format!("{path}spec.volumes[{i}]"), out);
+        plugin(minor, volume, &format!("{path}spec.volumes[{i}]"), out);
     }
     for volume in list(spec, "volumes") {
         let name = quote(text(volume, "name"));

@@ -17,7 +17,7 @@ pub(crate) const MUTATING_WEBHOOKS: &str = "MutatingAdmissionWebhook";
 pub struct Plugin {
     /// Its name, as flags of kube-apiserver have it.
     pub name: &'static str,
-    /// The first minor that has it on by default; 33 if an earlier one had.
+    /// The first minor that has it on by default; 32 if an earlier one had.
     pub since: u8,
     /// The last one.
     pub until: u8,
@@ -34,7 +34,7 @@ impl Plugin {
     }
 
     const fn new(name: &'static str, done: &'static str) -> Self {
-        Self { name, since: 33, until: u8::MAX, done, mutate: None, validate: None }
+        Self { name, since: 32, until: u8::MAX, done, mutate: None, validate: None }
     }
 
     const fn since(mut self, minor: u8) -> Self {
@@ -89,6 +89,7 @@ pub const ALL: &[Plugin] = &[
         .validates(certificate_subject::validate),
     Plugin::new("DefaultIngressClass", "modelled").mutates(default_ingress_class::mutate),
     Plugin::new("PodTopologyLabels", "modelled; a node that is in no file has no labels")
+        .since(33)
         .mutates(pod_topology_labels::mutate),
     Plugin::new("PodGroupWorkloadExists", INERT).since(36).until(36),
     Plugin::new("NodeDeclaredFeatureValidator", "no verdict on the resize of a pod on a node")

@@ -51,7 +51,7 @@ pub(crate) struct Arg<'c> {
     pub(crate) node: Option<&'c Node>,
     pub(crate) of: &'c Type,
     pub(crate) path: Option<Path>,
-    /// Its size, as far as the expression and the input determine it.
+    /// Its size, as far as the expression and the input determine it; before Kubernetes 1.33 only the expression.
     pub(crate) size: Option<Range>,
 }
 
@@ -61,11 +61,6 @@ impl Arg<'_> {
     pub(crate) fn element(&self) -> Option<Arg<'_>> {
         let (Type::List(of) | Type::Map(of, _) | Type::Optional(of) | Type::Type(of)) = self.of else { return None };
         Some(Arg { node: None, of, path: self.path.as_ref().map(|path| path.copied("@items")), size: None })
-    }
-
-    /// Its size, unknown if nothing is known.
-    pub(crate) fn known(&self) -> Range {
-        self.size.unwrap_or(Range::UNKNOWN)
     }
 }
 
@@ -79,9 +74,31 @@ pub struct Call<'c> {
 }
 
 impl Call<'_> {
-    /// The size of an argument. If the expression does not determine it, the input may.
+    /// The size of an argument, as kube-apiserver determines it. If the expression does not determine it, the input may.
     pub(crate) fn size(&self, arg: &Arg<'_>) -> Range {
-        let asked = || Some(Range { min: 0, max: self.sizes.most(&arg.path.as_ref()?.steps())? });
-        arg.size.or_else(asked).unwrap_or(Range::UNKNOWN)
+        arg.size.or_else(|| self.asked(arg)).unwrap_or(Range::UNKNOWN)
+    }
+
+    /// The size of an argument, as cel-go determines it.
+    pub(crate) fn known(&self, arg: &Arg<'_>) -> Range {
+        let missing = || {
+            let is_older = self.minor < Minor::V1_33;
+            let of_type = || is_scalar(arg.of, self.minor).then_some(Range::fixed(1));
+            is_older.then(|| self.asked(arg).or_else(of_type)).flatten()
+        };
+        arg.size.or_else(missing).unwrap_or(Range::UNKNOWN)
+    }
+
+    fn asked(&self, arg: &Arg<'_>) -> Option<Range> {
+        Some(Range { min: 0, max: self.sizes.most(&arg.path.as_ref()?.steps())? })
+    }
+}
+
+/// Whether all values of a type are of the same size.
+pub(crate) fn is_scalar(of: &Type, minor: Minor) -> bool {
+    match of {
+        Type::Bool | Type::Double | Type::Duration | Type::Int | Type::Timestamp | Type::Uint => true,
+        Type::Optional(of) => minor >= Minor::V1_33 && is_scalar(of, minor),
+        _ => false,
     }
 }

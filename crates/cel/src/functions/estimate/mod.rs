@@ -5,7 +5,7 @@ mod call;
 mod path;
 mod range;
 
-pub(crate) use call::Arg;
+pub(crate) use call::{Arg, is_scalar};
 pub use call::{Call, CallEstimate, Sizes, UnknownSizes};
 pub(crate) use path::Path;
 pub use range::Range;
@@ -90,8 +90,10 @@ pub(super) const FINDING: Estimate = |call| {
 };
 /// Whether a regular expression matches. In the form of a function it costs 1 before cel-go 0.29.
 pub(super) const MATCHING: Estimate = |call| match (call.target, call.args) {
-    (Some(text), [pattern]) => Some(matching(text.known(), pattern.known()).into()),
-    (None, [text, pattern]) if call.minor >= Minor::V1_37 => Some(matching(text.known(), pattern.known()).into()),
+    (Some(text), [pattern]) => Some(matching(call.known(text), call.known(pattern)).into()),
+    (None, [text, pattern]) if call.minor >= Minor::V1_37 => {
+        Some(matching(call.known(text), call.known(pattern)).into())
+    }
     _ => None,
 };
 /// An address, read from a text or taken out of a range.
@@ -110,7 +112,7 @@ pub(super) const CONTAINS_CIDR: Estimate = |call| {
 pub(super) const VALIDATION: Estimate =
     |call| Some(call.size(call.args.first()?).scaled(TRAVERSAL).scaled(128.0 * REGEX).into());
 /// A text with its arguments in place.
-pub(super) const FORMAT: Estimate = |call| Some(call.target?.known().scaled(TRAVERSAL).into());
+pub(super) const FORMAT: Estimate = |call| Some(call.known(call.target?).scaled(TRAVERSAL).into());
 /// A text as bytes: at most four for a character. All else is for 1.
 pub(super) const TO_BYTES: Estimate = |call| {
     let size = converted(call, Decl::String)?;
@@ -123,20 +125,20 @@ pub(super) const TO_TEXT: Estimate = |call| {
 };
 /// A text in quotes, with a backslash before each character at worst.
 pub(super) const QUOTE: Estimate = |call| {
-    let size = call.args.first()?.known();
+    let size = call.known(call.args.first()?);
     let most = size.max.wrapping_mul(2).wrapping_add(2);
     Some(CallEstimate::sized(size.scaled(TRAVERSAL), Range { min: size.min.wrapping_add(2), max: most }))
 };
 /// One pass over the argument.
-pub(super) const AFFIX: Estimate = |call| Some(call.args.first()?.known().scaled(TRAVERSAL).into());
+pub(super) const AFFIX: Estimate = |call| Some(call.known(call.args.first()?).scaled(TRAVERSAL).into());
 /// Each part of one text with each of the other.
 pub(super) const CONTAINS: Estimate = |call| {
-    let (text, part) = (call.target?.known(), call.args.first()?.known());
+    let (text, part) = (call.known(call.target?), call.known(call.args.first()?));
     Some(text.scaled(TRAVERSAL).times(part.scaled(TRAVERSAL)).into())
 };
 /// Each element of a list.
 pub(super) const MEMBERSHIP: Estimate = |call| match call.args {
-    [_, list] if call.overload.id == "in_list" => Some(list.known().scaled(1.0).into()),
+    [_, list] if call.overload.id == "in_list" => Some(call.known(list).scaled(1.0).into()),
     _ => None,
 };
 /// `==`: one pass over the smaller operand; for some types always the same.
@@ -248,12 +250,12 @@ fn matching(text: Range, pattern: Range) -> Range {
 /// The size of the argument of a conversion from a type.
 fn converted(call: &Call<'_>, from: Decl) -> Option<Range> {
     (call.overload.args == [from]).then_some(())?;
-    Some(call.args.first()?.known())
+    Some(call.known(call.args.first()?))
 }
 
 fn comparison(call: &Call<'_>) -> Option<CallEstimate> {
     let [left, right] = call.args else { return None };
-    let most = left.known().max.min(right.known().max);
+    let most = call.known(left).max.min(call.known(right).max);
     Some(Range { min: u64::from(most > 0), max: most }.scaled(TRAVERSAL).into())
 }
 

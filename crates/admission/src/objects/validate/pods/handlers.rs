@@ -2,7 +2,7 @@
 //! `pkg/apis/core/validation/validation.go`).
 
 use super::{
-    super::{formats, node::Node},
+    super::{super::gates::Gate, formats, node::Node},
     Pod,
 };
 use crate::validation::Checking;
@@ -156,10 +156,18 @@ fn http(checking: &mut Checking<'_>, action: &Node<'_>) {
 
 fn sleep(checking: &mut Checking<'_>, action: &Node<'_>, pod: &Pod<'_>) {
     let seconds = action.int("seconds").unwrap_or(0);
+    let zero = Gate::PodLifecycleSleepActionAllowZero.is_on(checking.minor);
     if let Some(period) = pod.spec.int("terminationGracePeriodSeconds")
-        && !(0..=period).contains(&seconds)
+        && !(i64::from(!zero)..=period).contains(&seconds)
     {
-        let text = format!("must be non-negative and less than terminationGracePeriodSeconds ({period})");
+        let text = if zero {
+            format!("must be non-negative and less than terminationGracePeriodSeconds ({period})")
+        } else {
+            format!(
+                "must be greater than 0 and less than terminationGracePeriodSeconds ({period}). Enable \
+                 AllowPodLifecycleSleepActionZeroValue feature gate for zero sleep."
+            )
+        };
         checking.invalid_value(&action.path, &seconds.into(), &text);
     }
 }

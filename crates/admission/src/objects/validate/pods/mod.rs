@@ -262,9 +262,12 @@ fn dns(checking: &mut Checking<'_>, spec: &Node<'_>) {
         let text = "must not have more than 2048 characters (including spaces) in the search list";
         checking.invalid_texts(&searches.path, searches.value, text);
     }
-    for search in list.iter().filter(|search| search.string() != ".") {
+    let relaxed = Gate::RelaxedDNSSearchValidation.is_on(checking.minor);
+    for search in list.iter().filter(|search| !relaxed || search.string() != ".") {
         let name = search.string().strip_suffix('.').unwrap_or(search.string());
-        checking.each(&search.path, name, &formats::subdomain_with_underscores(checking.minor, name));
+        let wrong =
+            if relaxed { formats::subdomain_with_underscores(checking.minor, name) } else { names::subdomain(name) };
+        checking.each(&search.path, name, &wrong);
     }
     for option in config.list("options").filter(|option| option.text("name").is_empty()) {
         checking.required(&option.path, "must not be empty");

@@ -46,8 +46,9 @@ pub(in super::super) fn node_selector(checking: &mut Checking<'_>, selector: &No
     if selector.elements("nodeSelectorTerms").is_empty() {
         checking.required(selector.field("nodeSelectorTerms"), "must have at least one node selector term");
     }
+    let any_value = checking.minor < Minor::V1_33;
     for term in selector.list("nodeSelectorTerms") {
-        node_term(checking, &term, false);
+        node_term(checking, &term, any_value);
     }
 }
 
