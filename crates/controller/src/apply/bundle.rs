@@ -286,7 +286,11 @@ async fn write_object<K: ValidatingObject>(
     }
     let drift = drifted(&state.in_force(), accepted, observed.map(K::meta));
     let api: Api<K> = Api::all(cx.client.clone());
-    let note = || if K::IS_COMPILED { cx.pacing.wrote() };
+    let note = || {
+        if K::IS_COMPILED {
+            cx.pacing.wrote()
+        }
+    };
     // Also before the write: a write without an answer may have succeeded.
     note();
     let (written, verb) = converge(&api, desired, observed, names::field_manager::POLICY, same).await?;
