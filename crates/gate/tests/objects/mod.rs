@@ -78,7 +78,7 @@ impl Enforced {
     fn denial(&self, operation: Operation, subresource: &str, object: &Json, old: Option<&Json>) -> String {
         let mut request = self.0.request(operation, subresource, object, old).unwrap();
         let groups = vec!["system:authenticated".to_owned()];
-        request.user = User { name: "tenant".to_owned(), groups, ..User::default() };
+        request.user = User { name: "editor".to_owned(), groups, ..User::default() };
         match self.0.review(&request).outcome {
             Outcome::Allowed => String::new(),
             Outcome::Denied(denials) => denials[0].said.clone(),
