@@ -343,17 +343,15 @@ mod tests {
             {"name": "a", "expression": format!("{}\nx + here", "ä".repeat(500))},
         ]}}))
         .unwrap();
-        let quote = |path| quote(path, &policy).unwrap_or_default();
-        assert_eq!(quote("policy.spec.variables[0].expression:2:5"), "x + here");
-        assert_eq!(quote("policy.spec.variables[0].expression:1:200"), format!("...{}...", "ä".repeat(160)));
-        for path in [
-            "policy",
-            "policy.spec",
-            "policy.spec.variables[7].expression:1:1",
-            "policy.spec.variables[0].expression:9:9",
-        ] {
-            assert_eq!(quote(path), "", "{path}");
+        let quote = |path: &str, position| quote(&Location { position, ..path.into() }, &policy).unwrap_or_default();
+        let expression = "spec.variables[0].expression";
+        assert_eq!(quote(expression, Some((2, 5))), "x + here");
+        assert_eq!(quote(expression, Some((1, 200))), format!("...{}...", "ä".repeat(160)));
+        for (path, position) in
+            [("", None), ("spec", None), ("spec.variables[7].expression", Some((1, 1))), (expression, Some((9, 9)))]
+        {
+            assert_eq!(quote(path, position), "", "{path}");
         }
-        assert_eq!(quote("policy.spec.variables[0].expression:2:99999"), "...");
+        assert_eq!(quote(expression, Some((2, 99999))), "...");
     }
 }

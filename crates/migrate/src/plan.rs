@@ -130,6 +130,7 @@ pub fn migrate(
             identity: settings.identity,
             scheduling: settings.scheduling,
             images: settings.images,
+            network: palisade_api::settings::Network::default(),
             custom_checks: vec![],
             mutation: settings.mutation,
         };

@@ -7,7 +7,7 @@
 //! Set `spec.rules[*].host` and `spec.tls[*].hosts` to hosts that the profile allows, and remove `spec.defaultBackend`.
 
 use crate::{
-    Flag, Lowering, Meaning, ObjectCheck, ObjectFinding, ObjectResource, ObjectRule, Settings,
+    Flag, Lowering, Meaning, ObjectCheck, ObjectFinding, ObjectResource, ObjectRule,
     settings::any,
     texts::{Patterns, Wildcard},
 };

@@ -60,10 +60,14 @@ impl Setup {
             next.cx.store.observe_params(Event::Apply(serde_json::from_value(params).unwrap()));
         }
         for policy in self.mock.list("validatingadmissionpolicies") {
-            next.cx.store.observe_policy(Event::Apply(serde_json::from_value(policy).unwrap()));
+            next.cx
+                .store
+                .observe_object::<ValidatingAdmissionPolicy>(Event::Apply(serde_json::from_value(policy).unwrap()));
         }
         for binding in self.mock.list("validatingadmissionpolicybindings") {
-            next.cx.store.observe_binding(Event::Apply(serde_json::from_value(binding).unwrap()));
+            next.cx.store.observe_object::<ValidatingAdmissionPolicyBinding>(Event::Apply(
+                serde_json::from_value(binding).unwrap(),
+            ));
         }
         for mut profile in self.mock.list("toolsecurityprofiles") {
             let name = profile["metadata"]["name"].as_str().unwrap();

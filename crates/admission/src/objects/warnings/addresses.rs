@@ -158,9 +158,9 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
     use super::*;
 
-    fn warned(of: fn(&str, &str, &mut Warnings), text: &str) -> Vec<String> {
+    fn warned(of: fn(Minor, &str, &str, &mut Warnings), text: &str) -> Vec<String> {
         let mut out = Warnings::new();
-        of("f", text, &mut out);
+        of(Minor::DEFAULT, "f", text, &mut out);
         out
     }
 
