@@ -59,6 +59,34 @@ fn mutated_pod_passes_and_other_kinds_are_counted() {
     assert_eq!(run.out, "1 object evaluated, no violations; 1 other object of kinds that profiles do not evaluate\n");
 }
 
+const INGRESS: &str = "
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: web}
+spec: {rules: [{host: other.toolforge.org}]}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: s}
+";
+
+#[test]
+fn object_of_a_kind_that_a_profile_evaluates_is_evaluated() {
+    let profile = format!("{PROFILE}  network: {{allowedHosts: [weather.toolforge.org]}}\n");
+    let files = directory(&[("m.yaml", INGRESS), ("profile.yaml", &profile)]);
+    let run = run_in(files.path(), &[&GIVEN[..], &["-o", "json"]].concat(), "");
+    assert_eq!(run.code, Some(1), "{}{}", run.out, run.err);
+    let report: Json = serde_json::from_str(&run.out).unwrap();
+    let object = &report["objects"][0];
+    let expected = "Ingress: spec.rules[*].host: forbidden hosts: other.toolforge.org, allowed: weather.toolforge.org";
+    assert_eq!(
+        (&object["kind"], &object["violations"][0]["check"], &object["violations"][0]["message"]),
+        (&json!("Ingress"), &json!("networkHosts"), &json!(expected)),
+        "{report}"
+    );
+    assert_eq!((report["objects"].as_array().unwrap().len(), &object["change"]), (1, &Json::Null), "{report}");
+}
+
 #[test]
 fn workload_has_all_violations_and_a_change_with_which_it_passes() {
     let run = check(BAD, &[&GIVEN[..], &["-o", "json"]].concat());
