@@ -2,10 +2,12 @@
 
 use std::{collections::BTreeSet, sync::LazyLock};
 
+use palisade_admission::objects::{self, RequestContext, Submission};
 use palisade_api::{
     Diagnostic, ToolSecurityParamsSpec, catalogue,
     names::{self, Part, Shape},
 };
+use palisade_cel::Minor;
 use palisade_checks::fixture::Fixture;
 use palisade_compiler::{Compiled, Custom, PolicyWithBindings, Probe};
 use palisade_kube_json::{
@@ -16,8 +18,8 @@ use palisade_kube_json::{
 use serde_json::{Value as Json, json};
 
 use crate::{
-    Checked, Decision, Operation, Rejected, ValidationRequest, Validator, custom, defaults, generated, guard, mutating,
-    place::located, types,
+    Checked, Decision, Operation, PORTABLE, Rejected, ValidationRequest, Validator, custom, defaults, generated, guard,
+    mutating, place::located, types,
 };
 
 /// The pods of all fixtures of the catalogue, each once: many fixtures share a pod and differ in their parameters.
@@ -34,17 +36,26 @@ static PODS: LazyLock<Vec<Json>> = LazyLock::new(|| {
 /// A namespace like that of any tenant.
 const TENANT: &str = "tenant";
 
-/// Checks a compiled profile.
+/// Checks a compiled profile for all clusters from [`PORTABLE`] on.
 ///
 /// # Errors
 /// The first kind of error that it finds: expressions that do not parse or use unknown names; expressions that fail
 /// on a pod; pods that get the wrong verdict.
-pub fn check(mut compiled: Compiled) -> Result<Checked<Compiled>, Rejected> {
-    let mut diagnostics = diagnose(&compiled);
+pub fn check(compiled: Compiled) -> Result<Checked<Compiled>, Rejected> {
+    check_for(compiled, PORTABLE)
+}
+
+/// Checks a compiled profile for a cluster. If the cluster is older than [`PORTABLE`], its own minor counts too.
+///
+/// # Errors
+/// As [`check`], and settings whose field an older API server removes from pods.
+pub fn check_for(mut compiled: Compiled, cluster: Minor) -> Result<Checked<Compiled>, Rejected> {
+    let oldest = cluster.min(PORTABLE);
+    let mut diagnostics = diagnose(&compiled, oldest);
     // The fast path is derived: a mistake in it is none of the profile's, which is enforced without it.
     if diagnostics.iter().any(|diagnostic| diagnostic.path.contains("policy.spec.matchConditions")) {
         compiled.bundle.remove_fast_path();
-        diagnostics = diagnose(&compiled);
+        diagnostics = diagnose(&compiled, oldest);
     }
     if diagnostics.is_empty() {
         return Ok(Checked(compiled));
@@ -55,17 +66,18 @@ pub fn check(mut compiled: Compiled) -> Result<Checked<Compiled>, Rejected> {
     Err(Rejected { diagnostics })
 }
 
-fn diagnose(compiled: &Compiled) -> Vec<Diagnostic> {
+fn diagnose(compiled: &Compiled, oldest: Minor) -> Vec<Diagnostic> {
     let bundle = &compiled.bundle;
     let typed = || {
         first(bundle.pairs().filter(|(part, _)| *part != Part::Guard), |part, pair| {
-            located(part, types::mistakes(&pair.policy))
+            located(part, types::mistakes(&pair.policy, oldest))
         })
     };
-    let mut mistakes = custom::diagnose(compiled, &PODS, typed);
-    mistakes.extend(defaults::diagnose(compiled));
+    let mut mistakes = custom::diagnose(compiled, oldest, &PODS, typed);
+    mistakes.extend(defaults::diagnose(compiled, oldest));
     // Mistakes with a place in the profile come first. Those in an admin's expression are reported above already.
-    let (in_profile, generated): (Vec<_>, Vec<_>) = generated::diagnose(compiled).into_iter().partition(is_in_profile);
+    let (in_profile, generated): (Vec<_>, Vec<_>) =
+        generated::diagnose(compiled, oldest).into_iter().partition(is_in_profile);
     mistakes.extend(in_profile);
     if !mistakes.is_empty() {
         return mistakes;
@@ -76,18 +88,20 @@ fn diagnose(compiled: &Compiled) -> Vec<Diagnostic> {
             Some(Shape::Workloads) => WORKLOADS.iter().map(Subject::Workload).collect(),
             None => return Vec::new(),
         };
-        located(part, diagnose_pair(compiled, part, pair, &subjects))
+        located(part, diagnose_pair(compiled, oldest, part, pair, &subjects))
     });
     if diagnostics.is_empty() {
-        diagnostics = guard::diagnose(compiled);
+        diagnostics = guard::diagnose(compiled, oldest);
     }
     // The mistakes above say more about an expression than that an API server rejects it.
     if diagnostics.is_empty() {
         diagnostics = generated;
     }
     if diagnostics.is_empty()
-        && let Ok(policies) =
-            bundle.judging(Shape::Pods).map(|(_, pair)| Validator::new(&pair.policy)).collect::<Result<Vec<_>, _>>()
+        && let Ok(policies) = bundle
+            .judging(Shape::Pods)
+            .map(|(_, pair)| Validator::on(&pair.policy, oldest))
+            .collect::<Result<Vec<_>, _>>()
     {
         let params = compiled.probes.params.as_ref().map(|spec| json!({"spec": spec}));
         let judges = policies.iter().map(|policy| BoundPolicy {
@@ -127,12 +141,18 @@ fn is_in_profile(diagnostic: &Diagnostic) -> bool {
     diagnostic.path.starts_with("spec.") || diagnostic.path == "metadata.name"
 }
 
-fn diagnose_pair(compiled: &Compiled, part: Part, pair: &PolicyWithBindings, subjects: &[Subject]) -> Vec<Diagnostic> {
-    let policy = match Validator::new(&pair.policy) {
+fn diagnose_pair(
+    compiled: &Compiled,
+    oldest: Minor,
+    part: Part,
+    pair: &PolicyWithBindings,
+    subjects: &[Subject],
+) -> Vec<Diagnostic> {
+    let policy = match Validator::on(&pair.policy, oldest) {
         Ok(policy) => policy,
         Err(diagnostics) => return diagnostics,
     };
-    let mistakes = types::mistakes(&pair.policy);
+    let mistakes = types::mistakes(&pair.policy, oldest);
     if !mistakes.is_empty() {
         return mistakes;
     }
@@ -160,6 +180,9 @@ fn diagnose_pair(compiled: &Compiled, part: Part, pair: &PolicyWithBindings, sub
     let mut diagnostics = Vec::new();
     for judge in judges {
         diagnostics.extend(judge.complies(complying));
+        if oldest < PORTABLE {
+            diagnostics.extend(judge.complies_as_stored(complying, oldest));
+        }
         if let Some(probe) = violating {
             diagnostics.extend(judge.violates(probe));
         }
@@ -270,6 +293,27 @@ impl BoundPolicy<'_> {
                     .help("two settings may contradict each other, or a list may allow nothing"),
             ],
             Err(diagnostic) => vec![diagnostic],
+        }
+    }
+
+    /// The API server may remove a field before policies evaluate a pod. No pod complies if a setting requires the field.
+    fn complies_as_stored(&self, probe: &Probe, minor: Minor) -> Option<Diagnostic> {
+        let cluster = crate::cluster(minor);
+        let resource = cluster.kinds().by_kind("v1", "Pod")?;
+        let sent = Submission { resource, subresource: "", namespace: TENANT, object: &probe.pod, old: None };
+        let pod = objects::receive(cluster.kinds(), sent, &RequestContext::default()).ok()?.object;
+        match self.create_probe(&Probe { pod, ..probe.clone() }) {
+            Ok(Decision::Deny { message, .. }) => Some(
+                Diagnostic::new(
+                    "spec",
+                    format!(
+                        "every pod is denied, because Kubernetes {minor} removes a field that is required: {message}"
+                    ),
+                )
+                .help("remove the setting, or upgrade the cluster"),
+            ),
+            // Errors are those of the pod that was sent.
+            _ => None,
         }
     }
 

@@ -11,17 +11,21 @@ use palisade_cel::{
 };
 use palisade_kube_json::workload::WORKLOADS;
 
-use crate::validator::diagnostic;
+use crate::{PORTABLE, validator::diagnostic};
 
-/// The schema of parameters, and those of the built-in kinds of the oldest supported minor: later ones only add fields.
-static SCHEMAS: LazyLock<Schemas> = LazyLock::new(|| {
-    let mut schemas = Schemas::builtin(Minor::OLDEST).unwrap_or_default();
+/// The schema of parameters, and those of the built-in kinds of the oldest minor: later ones only add fields.
+static SCHEMAS: LazyLock<Schemas> = LazyLock::new(|| schemas(PORTABLE));
+/// The same for clusters that are older than [`PORTABLE`].
+static OLDER_SCHEMAS: LazyLock<Schemas> = LazyLock::new(|| schemas(Minor::OLDEST));
+
+fn schemas(minor: Minor) -> Schemas {
+    let mut schemas = Schemas::builtin(minor).unwrap_or_default();
     schemas.add_crd(&serde_json::to_value(crd::params()).unwrap_or_default());
     schemas
-});
+}
 
 /// Type errors in a policy that matches pods, workloads or namespaces, by the schemas of these kinds.
-pub(crate) fn mistakes(policy: &ValidatingAdmissionPolicy) -> Vec<Diagnostic> {
+pub(crate) fn mistakes(policy: &ValidatingAdmissionPolicy, oldest: Minor) -> Vec<Diagnostic> {
     let Some(spec) = &policy.spec else { return vec![] };
     let rules = spec.match_constraints.iter().flat_map(|matched| matched.resource_rules.iter().flatten());
     let rules: Vec<_> = rules
@@ -48,7 +52,8 @@ pub(crate) fn mistakes(policy: &ValidatingAdmissionPolicy) -> Vec<Diagnostic> {
         expressions
             .extend(validation.message_expression.iter().map(|one| (format!("{at}.messageExpression"), one.as_str())));
     }
-    let check = TypeCheck::new(Minor::OLDEST, &SCHEMAS, &kinds, params.as_ref(), &variables);
+    let schemas = if oldest < PORTABLE { &OLDER_SCHEMAS } else { &SCHEMAS };
+    let check = TypeCheck::new(oldest, schemas, &kinds, params.as_ref(), &variables);
     let mut found = BTreeSet::new();
     let mut diagnostics = Vec::new();
     for (at, expression) in &expressions {
