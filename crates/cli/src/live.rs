@@ -278,8 +278,8 @@ mod tests {
             ("v1.35.0-eks-1a2b3c", Minor::V1_35, true),
             ("1.33", Minor::V1_33, true),
             ("1.37", Minor::V1_37, true),
-            ("1.30", Minor::V1_33, false),
-            ("v1.32.13", Minor::V1_33, false),
+            ("1.30", Minor::V1_32, false),
+            ("v1.32.13", Minor::V1_32, true),
             ("1.38", Minor::V1_37, false),
             ("1.100", Minor::V1_37, false),
             ("v9.9", Minor::DEFAULT, false),
@@ -291,7 +291,7 @@ mod tests {
         }
         assert_eq!(
             nearest("v1.38.1").1.unwrap_or_default(),
-            "warning: the API server v1.38.1 is treated as 1.37: Kubernetes 1.38 is not supported; supported are 1.33 to \
+            "warning: the API server v1.38.1 is treated as 1.37: Kubernetes 1.38 is not supported; supported are 1.32 to \
              1.37"
         );
     }

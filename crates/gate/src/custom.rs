@@ -30,14 +30,19 @@ const OPTIONAL_IN_NAMESPACE: &str = "a namespace may have no labels except those
 
 /// The errors in the expressions of custom checks: first those that an API server would reject, then those that it
 /// would warn about (`typed` has them), then the failures on `pods`.
-pub(crate) fn diagnose(compiled: &Compiled, pods: &[Json], typed: impl Fn() -> Vec<Diagnostic>) -> Vec<Diagnostic> {
+pub(crate) fn diagnose(
+    compiled: &Compiled,
+    oldest: Minor,
+    pods: &[Json],
+    typed: impl Fn() -> Vec<Diagnostic>,
+) -> Vec<Diagnostic> {
     if compiled.customs.is_empty() {
         return Vec::new();
     }
     let params = compiled.probes.params.as_ref().map(|spec| json!({"spec": spec}));
     let admission =
         Admission { params: params.is_some().then_some(Type::Dyn), authorizer: false, ..Admission::default() };
-    let mut environment = Environment::kubernetes(Minor::OLDEST, Mode::New).with_admission(&admission);
+    let mut environment = Environment::kubernetes(oldest, Mode::New).with_admission(&admission);
     let of_objects = environment.clone();
     // The variables that a policy for pods declares before its first custom check: each with custom checks has all.
     let is_own = |name: &str| compiled.customs.iter().any(|custom| custom.variable() == name);
@@ -64,7 +69,8 @@ pub(crate) fn diagnose(compiled: &Compiled, pods: &[Json], typed: impl Fn() -> V
         }
     }
     if diagnostics.is_empty() {
-        diagnostics = compiled.customs.iter().flat_map(|custom| objects::type_errors(compiled, custom)).collect();
+        diagnostics =
+            compiled.customs.iter().flat_map(|custom| objects::type_errors(compiled, custom, oldest)).collect();
     }
     if diagnostics.is_empty() {
         diagnostics = typed();

@@ -12,14 +12,14 @@ use palisade_compiler::{Compiled, Custom};
 use palisade_kube_json::pod;
 use serde_json::{Value as Json, json};
 
-/// The errors in defaults, each at its place in the profile. A field must be known to the oldest supported minor.
-pub(crate) fn diagnose(compiled: &Compiled) -> Vec<Diagnostic> {
+/// The errors in defaults, each at its place in the profile. A field must be known to the oldest minor.
+pub(crate) fn diagnose(compiled: &Compiled, oldest: Minor) -> Vec<Diagnostic> {
     let defaults: Vec<_> =
         compiled.customs.iter().filter_map(|custom| Some((custom, custom.check.default.as_ref()?))).collect();
     if defaults.is_empty() {
         return vec![];
     }
-    let cluster = crate::cluster(Minor::OLDEST);
+    let cluster = crate::cluster(oldest);
     defaults
         .into_iter()
         .filter_map(|(custom, default)| Trial { cluster: &cluster, custom, default }.mistake())
@@ -69,7 +69,7 @@ impl Trial<'_> {
             let full = format!("{place}.{path}");
             let in_path = full.strip_prefix(unknown).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
             let unknown = unknown.strip_prefix(&format!("{place}.")).unwrap_or(unknown);
-            let oldest = Minor::OLDEST;
+            let oldest = self.cluster.minor();
             let message =
                 format!("unknown field: {of} has no {unknown} in Kubernetes {oldest}, the oldest supported version");
             return Some(self.say(

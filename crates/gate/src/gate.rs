@@ -2,10 +2,12 @@
 
 use std::{collections::BTreeSet, sync::LazyLock};
 
+use palisade_admission::objects::{RequestContext, Submission, receive};
 use palisade_api::{
     Diagnostic, Origin, ToolSecurityParamsSpec, catalogue,
     names::{self, Part, Shape},
 };
+use palisade_cel::Minor;
 use palisade_checks::fixture::Fixture;
 use palisade_compiler::{Compiled, Custom, PolicyWithBindings, Probe};
 use palisade_kube_json::{
@@ -16,8 +18,8 @@ use palisade_kube_json::{
 use serde_json::{Value as Json, json};
 
 use crate::{
-    Checked, Decision, Operation, Rejected, ValidationRequest, Validator, custom, defaults, generated, guard, mutating,
-    objects,
+    Checked, Decision, Operation, PORTABLE, Rejected, ValidationRequest, Validator, custom, defaults, generated, guard,
+    mutating, objects,
     place::{POLICY, located, part_of},
     types,
 };
@@ -36,20 +38,29 @@ static PODS: LazyLock<Vec<Json>> = LazyLock::new(|| {
 /// A namespace like that of any tenant.
 const TENANT: &str = "tenant";
 
-/// Checks a compiled profile.
+/// Checks a compiled profile for all clusters from [`PORTABLE`] on.
 ///
 /// # Errors
 /// The first kind of error that it finds: expressions that do not parse or use unknown names; expressions that fail
 /// on a pod; pods that get the wrong verdict.
-pub fn check(mut compiled: Compiled) -> Result<Checked<Compiled>, Rejected> {
-    let mut diagnostics = diagnose(&compiled);
+pub fn check(compiled: Compiled) -> Result<Checked<Compiled>, Rejected> {
+    check_for(compiled, PORTABLE)
+}
+
+/// Checks a compiled profile for a cluster. If the cluster is older than [`PORTABLE`], its own minor counts too.
+///
+/// # Errors
+/// As [`check`], and settings whose field an older API server removes from pods.
+pub fn check_for(mut compiled: Compiled, cluster: Minor) -> Result<Checked<Compiled>, Rejected> {
+    let oldest = cluster.min(PORTABLE);
+    let mut diagnostics = diagnose(&compiled, oldest);
     // The fast path is derived: a mistake in it is none of the profile's, which is enforced without it.
     let in_fast_path = |Diagnostic { location, .. }: &Diagnostic| {
         part_of(location).is_some() && location.path.after("matchConditions").is_some()
     };
     if diagnostics.iter().any(in_fast_path) {
         compiled.bundle.remove_fast_path();
-        diagnostics = diagnose(&compiled);
+        diagnostics = diagnose(&compiled, oldest);
     }
     if diagnostics.is_empty() {
         return Ok(Checked(compiled));
@@ -60,19 +71,20 @@ pub fn check(mut compiled: Compiled) -> Result<Checked<Compiled>, Rejected> {
     Err(Rejected { diagnostics })
 }
 
-fn diagnose(compiled: &Compiled) -> Vec<Diagnostic> {
+fn diagnose(compiled: &Compiled, oldest: Minor) -> Vec<Diagnostic> {
     let bundle = &compiled.bundle;
     let typed = || {
         first(bundle.pairs().filter(|(part, _)| *part != Part::Guard), |part, pair| {
-            located(part, types::mistakes(&pair.policy))
+            located(part, types::mistakes(&pair.policy, oldest))
         })
     };
     let mut mistakes = objects::unknown_kinds(compiled);
-    mistakes.extend(custom::diagnose(compiled, &PODS, typed));
-    mistakes.extend(defaults::diagnose(compiled));
+    mistakes.extend(custom::diagnose(compiled, oldest, &PODS, typed));
+    mistakes.extend(defaults::diagnose(compiled, oldest));
     // Mistakes with a place in the profile come first. Those in an admin's expression are reported above already.
-    let (in_profile, generated): (Vec<_>, Vec<_>) =
-        generated::diagnose(compiled).into_iter().partition(|diagnostic| diagnostic.location.origin == Origin::Written);
+    let (in_profile, generated): (Vec<_>, Vec<_>) = generated::diagnose(compiled, oldest)
+        .into_iter()
+        .partition(|diagnostic| diagnostic.location.origin == Origin::Written);
     mistakes.extend(in_profile);
     if !mistakes.is_empty() {
         return mistakes;
@@ -81,21 +93,23 @@ fn diagnose(compiled: &Compiled) -> Vec<Diagnostic> {
         let subjects: Vec<_> = match part.shape() {
             Some(Shape::Pods) => vec![Subject::Pod],
             Some(Shape::Workloads) => WORKLOADS.iter().map(Subject::Workload).collect(),
-            Some(Shape::Objects) => return located(part, objects::diagnose(compiled, pair)),
+            Some(Shape::Objects) => return located(part, objects::diagnose(compiled, pair, oldest)),
             None => return Vec::new(),
         };
-        located(part, diagnose_pair(compiled, part, pair, &subjects))
+        located(part, diagnose_pair(compiled, oldest, part, pair, &subjects))
     });
     if diagnostics.is_empty() {
-        diagnostics = guard::diagnose(compiled);
+        diagnostics = guard::diagnose(compiled, oldest);
     }
     // The mistakes above say more about an expression than that an API server rejects it.
     if diagnostics.is_empty() {
         diagnostics = generated;
     }
     if diagnostics.is_empty()
-        && let Ok(policies) =
-            bundle.judging(Shape::Pods).map(|(_, pair)| Validator::new(&pair.policy)).collect::<Result<Vec<_>, _>>()
+        && let Ok(policies) = bundle
+            .judging(Shape::Pods)
+            .map(|(_, pair)| Validator::on(&pair.policy, oldest))
+            .collect::<Result<Vec<_>, _>>()
     {
         let params = compiled.probes.params.as_ref().map(|spec| json!({"spec": spec}));
         let judges = policies.iter().map(|policy| BoundPolicy {
@@ -131,12 +145,18 @@ fn first<'a>(
     pairs.find_map(|(part, pair)| Some(mistakes(part, pair)).filter(|found| !found.is_empty())).unwrap_or_default()
 }
 
-fn diagnose_pair(compiled: &Compiled, part: Part, pair: &PolicyWithBindings, subjects: &[Subject]) -> Vec<Diagnostic> {
-    let policy = match Validator::new(&pair.policy) {
+fn diagnose_pair(
+    compiled: &Compiled,
+    oldest: Minor,
+    part: Part,
+    pair: &PolicyWithBindings,
+    subjects: &[Subject],
+) -> Vec<Diagnostic> {
+    let policy = match Validator::on(&pair.policy, oldest) {
         Ok(policy) => policy,
         Err(diagnostics) => return diagnostics,
     };
-    let mistakes = types::mistakes(&pair.policy);
+    let mistakes = types::mistakes(&pair.policy, oldest);
     if !mistakes.is_empty() {
         return mistakes;
     }
@@ -164,6 +184,9 @@ fn diagnose_pair(compiled: &Compiled, part: Part, pair: &PolicyWithBindings, sub
     let mut diagnostics = Vec::new();
     for judge in judges {
         diagnostics.extend(judge.complies(complying));
+        if oldest < PORTABLE {
+            diagnostics.extend(judge.complies_as_stored(complying, oldest));
+        }
         if let Some(probe) = violating {
             diagnostics.extend(judge.violates(probe));
         }
@@ -274,6 +297,27 @@ impl BoundPolicy<'_> {
                     .help("two settings may contradict each other, or a list may allow nothing"),
             ],
             Err(diagnostic) => vec![diagnostic],
+        }
+    }
+
+    /// The API server may remove a field before policies evaluate a pod. No pod complies if a setting requires the field.
+    fn complies_as_stored(&self, probe: &Probe, minor: Minor) -> Option<Diagnostic> {
+        let cluster = crate::cluster(minor);
+        let resource = cluster.kinds().by_kind("v1", "Pod")?;
+        let sent = Submission { resource, subresource: "", namespace: TENANT, object: &probe.pod, old: None };
+        let pod = receive(cluster.kinds(), sent, &RequestContext::default()).ok()?.object;
+        match self.create_probe(&Probe { pod, ..probe.clone() }) {
+            Ok(Decision::Deny { message, .. }) => Some(
+                Diagnostic::new(
+                    "spec",
+                    format!(
+                        "every pod is denied, because Kubernetes {minor} removes a field that is required: {message}"
+                    ),
+                )
+                .help("remove the setting, or upgrade the cluster"),
+            ),
+            // Errors are those of the pod that was sent.
+            _ => None,
         }
     }
 

@@ -38,11 +38,11 @@ static KINDS: LazyLock<Vec<Kinds>> = LazyLock::new(|| {
     Minor::ALL.map(with).into()
 });
 
-/// The errors for which some API server would reject an object. Each place is reported once, in the words of the oldest
-/// minor that rejects it.
-pub(crate) fn diagnose(compiled: &Compiled) -> Vec<Diagnostic> {
+/// The errors for which some API server, from the oldest minor on, would reject an object. Each place is reported once, in
+/// the words of the oldest minor that rejects it.
+pub(crate) fn diagnose(compiled: &Compiled, oldest: Minor) -> Vec<Diagnostic> {
     let mut diagnostics: Vec<Diagnostic> = Vec::new();
-    for (minor, kinds) in Minor::ALL.into_iter().zip(KINDS.iter()) {
+    for (minor, kinds) in Minor::ALL.into_iter().zip(KINDS.iter()).filter(|(minor, _)| *minor >= oldest) {
         let mut found: Vec<Diagnostic> = Vec::new();
         for (what, object) in policies(compiled, minor) {
             found.extend(

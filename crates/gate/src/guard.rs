@@ -1,6 +1,7 @@
 //! Checks that the guard evaluates only changes of the guarded keys.
 
 use palisade_api::{Diagnostic, names::Part};
+use palisade_cel::Minor;
 use palisade_compiler::{Compiled, PolicyWithBindings};
 use palisade_kube_json::json::set;
 use serde_json::{Value as Json, json};
@@ -15,17 +16,17 @@ use crate::{
 const UNREAD: &str = "palisade.example.org/unread";
 
 /// The errors in the guard of a profile, if it has one.
-pub(crate) fn diagnose(compiled: &Compiled) -> Vec<Diagnostic> {
+pub(crate) fn diagnose(compiled: &Compiled, oldest: Minor) -> Vec<Diagnostic> {
     let Some(pair) = &compiled.bundle.guard else { return vec![] };
-    located(Part::Guard, mistakes(pair))
+    located(Part::Guard, mistakes(pair, oldest))
 }
 
-fn mistakes(pair: &PolicyWithBindings) -> Vec<Diagnostic> {
-    let policy = match Validator::new(&pair.policy) {
+fn mistakes(pair: &PolicyWithBindings, oldest: Minor) -> Vec<Diagnostic> {
+    let policy = match Validator::on(&pair.policy, oldest) {
         Ok(policy) => policy,
         Err(diagnostics) => return diagnostics,
     };
-    let diagnostics = types::mistakes(&pair.policy);
+    let diagnostics = types::mistakes(&pair.policy, oldest);
     if !diagnostics.is_empty() {
         return diagnostics;
     }

@@ -29,15 +29,19 @@ use std::{fmt, ops::Deref, sync::Arc};
 
 use palisade_admission::requests::Cluster;
 use palisade_api::Diagnostic;
-use palisade_cel::Minor;
 use thiserror::Error;
 
-pub use gate::check;
+pub use gate::{check, check_for};
 pub use palisade_admission::requests::{BUDGET, Operation};
+pub use palisade_cel::{Minor, NotAMinor};
 pub use place::part_of;
 pub use standards::Standards;
 pub use validator::{Decision, Judgement, ValidationRequest, Validator, Violation, namespace};
 pub use webhook::{register, webhook};
+
+/// Profiles are checked for this minor and later ones, so that they are portable. Older clusters have stricter limits:
+/// [`check_for`].
+pub const PORTABLE: Minor = Minor::V1_33;
 
 /// A cluster of this minor of Kubernetes with only its own namespaces. Its admission plugin `PodSecurity` evaluates
 /// pods by the catalogue.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use palisade_api::{CustomTarget, Diagnostic, ObjectKind, ToolSecurityParamsSpec, names, objects};
-use palisade_cel::schema::Kind;
+use palisade_cel::{Minor, schema::Kind};
 use palisade_checks::ObjectFixture;
 use palisade_compiler::{Compiled, Custom, PolicyWithBindings};
 use palisade_kube_json::{field_path::FieldPath, json::Change as _};
@@ -47,7 +47,7 @@ fn unknown(path: FieldPath, kind: &ObjectKind) -> Option<Diagnostic> {
 }
 
 /// The errors in the expressions of a custom check by the schema of its kind, if that is built-in and the only one.
-pub(crate) fn type_errors(compiled: &Compiled, custom: &Custom) -> Vec<Diagnostic> {
+pub(crate) fn type_errors(compiled: &Compiled, custom: &Custom, oldest: Minor) -> Vec<Diagnostic> {
     let check = &custom.check;
     let [ObjectKind { group, versions, resource, subresources, .. }] = check.kinds.as_slice() else { return vec![] };
     let ([version], true, CustomTarget::Object) = (versions.as_slice(), subresources.is_empty(), check.target) else {
@@ -58,7 +58,7 @@ pub(crate) fn type_errors(compiled: &Compiled, custom: &Custom) -> Vec<Diagnosti
         .is_parameterized()
         .then(|| Kind::parse(&format!("{}/ToolSecurityParams", names::API_VERSION)))
         .flatten();
-    let types = checking(&kinds, params.as_ref(), &[]);
+    let types = checking(oldest, &kinds, params.as_ref(), &[]);
     let message = check.message_expression.as_deref().map(|text| ("messageExpression", text));
     let mut found = Vec::new();
     for (field, text) in [("expression", check.expression.as_str())].into_iter().chain(message) {
@@ -74,8 +74,8 @@ pub(crate) fn type_errors(compiled: &Compiled, custom: &Custom) -> Vec<Diagnosti
 }
 
 /// The errors in a policy for objects.
-pub(crate) fn diagnose(compiled: &Compiled, pair: &PolicyWithBindings) -> Vec<Diagnostic> {
-    let policy = match Validator::new(&pair.policy) {
+pub(crate) fn diagnose(compiled: &Compiled, pair: &PolicyWithBindings, oldest: Minor) -> Vec<Diagnostic> {
+    let policy = match Validator::on(&pair.policy, oldest) {
         Ok(policy) => policy,
         Err(diagnostics) => return diagnostics,
     };

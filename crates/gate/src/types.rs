@@ -11,20 +11,24 @@ use palisade_cel::{
     schema::{Kind, Rule, Schemas, TypeCheck, kinds_to_check},
 };
 
-use crate::{place::in_spec, validator::diagnostic};
+use crate::{PORTABLE, place::in_spec, validator::diagnostic};
 
-/// The schema of parameters, and those of the built-in kinds of the oldest supported minor: later ones only add fields.
-static SCHEMAS: LazyLock<Schemas> = LazyLock::new(|| {
-    let mut schemas = Schemas::builtin(Minor::OLDEST).unwrap_or_default();
+/// The schema of parameters, and those of the built-in kinds of the oldest minor: later ones only add fields.
+static SCHEMAS: LazyLock<Schemas> = LazyLock::new(|| schemas(PORTABLE));
+/// The same for clusters that are older than [`PORTABLE`].
+static OLDER_SCHEMAS: LazyLock<Schemas> = LazyLock::new(|| schemas(Minor::OLDEST));
+
+fn schemas(minor: Minor) -> Schemas {
+    let mut schemas = Schemas::builtin(minor).unwrap_or_default();
     schemas.add_crd(&serde_json::to_value(crd::params()).unwrap_or_default());
     schemas
-});
+}
 
 /// The kinds of each supported minor, the oldest first.
 pub(crate) static BUILTIN: LazyLock<Vec<Kinds>> = LazyLock::new(|| Minor::ALL.map(Kinds::builtin).into());
 
 /// Type errors in a policy, by the schemas of the built-in kinds that it matches.
-pub(crate) fn mistakes(policy: &ValidatingAdmissionPolicy) -> Vec<Diagnostic> {
+pub(crate) fn mistakes(policy: &ValidatingAdmissionPolicy, oldest: Minor) -> Vec<Diagnostic> {
     let Some(spec) = &policy.spec else { return vec![] };
     let rules = spec.match_constraints.iter().flat_map(|matched| matched.resource_rules.iter().flatten());
     let rules: Vec<_> = rules
@@ -50,7 +54,7 @@ pub(crate) fn mistakes(policy: &ValidatingAdmissionPolicy) -> Vec<Diagnostic> {
         expressions.push((at("expression"), &validation.expression));
         expressions.extend(validation.message_expression.iter().map(|one| (at("messageExpression"), one.as_str())));
     }
-    let check = checking(&kinds, params.as_ref(), &variables);
+    let check = checking(oldest, &kinds, params.as_ref(), &variables);
     let mut found = BTreeSet::new();
     let mut diagnostics = Vec::new();
     for (at, expression) in &expressions {
@@ -66,8 +70,14 @@ pub(crate) fn mistakes(policy: &ValidatingAdmissionPolicy) -> Vec<Diagnostic> {
 }
 
 /// Checks expressions against the schemas of these kinds and of parameters.
-pub(crate) fn checking(kinds: &BTreeSet<Kind>, params: Option<&Kind>, variables: &[(String, String)]) -> TypeCheck {
-    TypeCheck::new(Minor::OLDEST, &SCHEMAS, kinds, params, variables)
+pub(crate) fn checking(
+    oldest: Minor,
+    kinds: &BTreeSet<Kind>,
+    params: Option<&Kind>,
+    variables: &[(String, String)],
+) -> TypeCheck {
+    let schemas = if oldest < PORTABLE { &OLDER_SCHEMAS } else { &SCHEMAS };
+    TypeCheck::new(oldest, schemas, kinds, params, variables)
 }
 
 /// The built-in kind of a resource.
@@ -97,15 +107,15 @@ mod tests {
 
     #[test]
     fn field_missing_from_the_schema_is_an_error() {
-        assert_eq!(mistakes(&policy("object.metadata.?labels.orValue({})")), []);
-        assert_eq!(mistakes(&policy("params.spec.integers['uid'] + 1")), []);
-        let found = mistakes(&policy("object.spec.hostNetwork"));
+        assert_eq!(mistakes(&policy("object.metadata.?labels.orValue({})"), PORTABLE), []);
+        assert_eq!(mistakes(&policy("params.spec.integers['uid'] + 1"), PORTABLE), []);
+        let found = mistakes(&policy("object.spec.hostNetwork"), PORTABLE);
         assert_eq!(found.len(), 1, "{found:?}");
         assert!(found[0].location.to_string().ends_with("variables[0].expression:1:12"), "{}", found[0]);
         assert!(found[0].message.ends_with("undefined field 'hostNetwork' (apps/v1, Kind=Deployment)"), "{}", found[0]);
-        let found = mistakes(&policy("params.spec.integer['uid']"));
+        let found = mistakes(&policy("params.spec.integer['uid']"), PORTABLE);
         assert_eq!(found.len(), 1, "{found:?}");
-        let found = mistakes(&policy("params.spec.strings['uid'] + 1"));
+        let found = mistakes(&policy("params.spec.strings['uid'] + 1"), PORTABLE);
         assert_eq!(found.len(), 1, "{found:?}");
     }
 }

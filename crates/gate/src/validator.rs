@@ -15,7 +15,10 @@ use palisade_compiler::{VIOLATIONS, violation};
 use palisade_kube_json::{json::Change as _, selector};
 use serde_json::{Value as Json, json};
 
-use crate::place::{POLICY, in_spec};
+use crate::{
+    PORTABLE,
+    place::{POLICY, in_spec},
+};
 
 /// A request for a validating policy to evaluate.
 #[derive(Clone, Debug)]
@@ -189,8 +192,13 @@ impl Validator {
     /// # Errors
     /// All errors for which the API server would reject the policy, and everything without a verdict.
     pub fn new(policy: &ValidatingAdmissionPolicy) -> Result<Self, Vec<Diagnostic>> {
+        Self::on(policy, PORTABLE)
+    }
+
+    /// As [`Self::new`], on an API server of a minor.
+    pub(crate) fn on(policy: &ValidatingAdmissionPolicy, minor: Minor) -> Result<Self, Vec<Diagnostic>> {
         let selector = selector_of(policy).cloned();
-        let compiled = CompiledPolicy::new(policy.clone(), Minor::OLDEST);
+        let compiled = CompiledPolicy::new(policy.clone(), minor);
         compiled
             .map(|policy| Self { policy, selector })
             .map_err(|issues| issues.iter().map(|(path, issue)| diagnostic(in_spec(path), issue)).collect())

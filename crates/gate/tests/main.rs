@@ -4,6 +4,7 @@
 
 mod bounds;
 mod catalogue;
+mod cluster;
 mod cost;
 mod coverage;
 mod custom;

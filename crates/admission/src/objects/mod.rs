@@ -22,7 +22,7 @@
 //!
 //! # What is exact
 //!
-//! For Kubernetes 1.33 to 1.37 decoding, defaults, conversion and strategies (of creation) of the built-in kinds are
+//! For Kubernetes 1.32 to 1.37 decoding, defaults, conversion and strategies (of creation) of the built-in kinds are
 //! compared with the API server's own code, with random objects of every kind (`tests/oracle`, `tests/objects.rs`), and
 //! so are pruning, defaults, validation and warnings of custom resources, of 1.35 and 1.36 with random schemas
 //! (`tests/customs.rs`). Feature gates are as the minor has them by default. Not

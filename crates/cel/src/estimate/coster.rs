@@ -58,7 +58,7 @@ impl<'c> Coster<'c> {
         match &node.expr {
             Expr::Literal(_) => Range::default(),
             Expr::Ident(name) => {
-                let path = self.local(name).map_or_else(|| Some(Path::new(name)), |local| local.path.clone());
+                let path = self.local(name).map_or_else(|| Some(Path::new(name)), Local::path);
                 self.set_path(node, path);
                 ONE
             }
@@ -239,8 +239,8 @@ impl<'c> Coster<'c> {
             Type::Map(..) => Some("@keys"),
             _ => None,
         };
-        let path = step.map(|step| self.path(&of.range).map_or_else(|| Path::new(step), |path| path.then(step)));
-        self.locals.push((Arc::clone(&of.variable), Local { path, ..Local::default() }));
+        let path = self.path(&of.range).filter(|_| step.is_some());
+        self.locals.push((Arc::clone(&of.variable), Local { path, step, ..Local::default() }));
         let turn = self.cost(&of.condition).plus(self.cost(&of.step));
         self.pop(&of.variable);
         let sum = sum.plus(self.cost(&of.result));
@@ -265,7 +265,8 @@ impl<'c> Coster<'c> {
     }
 
     fn push_local(&mut self, name: &Arc<str>, init: &Node) {
-        let local = Local { path: self.path(init), entries: self.entries(init), size: self.size(init) };
+        let (entries, size) = (self.entries(init), self.size(init));
+        let local = Local { path: self.path(init), entries, size, ..Local::default() };
         self.locals.push((Arc::clone(name), local));
     }
 
@@ -281,7 +282,7 @@ impl<'c> Coster<'c> {
         };
         let path = self.path(range).map_or_else(|| Path::new(step), |path| path.then(step));
         let size = entries.map(|entries| if is_key { entries.key } else { entries.value });
-        self.locals.push((Arc::clone(name), Local { path: Some(path), size, entries: None }));
+        self.locals.push((Arc::clone(name), Local { path: Some(path), size, ..Local::default() }));
     }
 
     fn pop(&mut self, name: &str) {
@@ -301,7 +302,7 @@ impl<'c> Coster<'c> {
     }
 
     fn path(&self, node: &Node) -> Option<Path> {
-        if let Expr::Ident(name) = &node.expr
+        if let (Expr::Ident(name), false) = (&node.expr, self.is_older())
             && let Some(local) = self.local(name)
         {
             return local.path.clone();

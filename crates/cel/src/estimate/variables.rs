@@ -16,8 +16,19 @@ pub(super) struct Entries {
 #[derive(Clone, Default)]
 pub(super) struct Local {
     pub path: Option<Path>,
+    /// The step from the path of the range; each use of the variable takes it anew. Before 1.33.
+    pub step: Option<&'static str>,
     pub size: Option<Range>,
     pub entries: Option<Entries>,
+}
+
+impl Local {
+    pub fn path(&self) -> Option<Path> {
+        match self.step {
+            Some(step) => Some(self.path.as_ref().map_or_else(|| Path::new(step), |path| path.then(step))),
+            None => self.path.clone(),
+        }
+    }
 }
 
 /// The part of an iterated value that a variable is bound to.

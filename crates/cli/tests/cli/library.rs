@@ -11,7 +11,7 @@ use palisade_cli::{CommandOutput, captured};
 use serde_json::Value as Json;
 
 const LIBRARY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../policies");
-const MINORS: [&str; 5] = ["1.33", "1.34", "1.35", "1.36", "1.37"];
+const MINORS: [&str; 6] = ["1.32", "1.33", "1.34", "1.35", "1.36", "1.37"];
 /// In percent, of mutants of expressions, in each policy.
 const LEAST_KILLED: f64 = 90.0;
 

@@ -27,7 +27,7 @@ fn new_policy_is_lint_clean_and_its_suite_complete() {
         let made = run_in(directory.path(), &["new", "policy", &name, "--kind", kind], "");
         assert_eq!((made.code, made.err.as_str()), (Some(0), ""), "{kind}");
         assert_eq!(made.out.lines().count(), 5, "{}", made.out);
-        let minors = if kind == "Pod" { &["1.33", "1.34", "1.35", "1.36", "1.37"][..] } else { &["1.36"] };
+        let minors = if kind == "Pod" { &["1.32", "1.33", "1.34", "1.35", "1.36", "1.37"][..] } else { &["1.36"] };
         for &minor in minors {
             let arguments =
                 ["test", "--kube-version", minor, "--min-coverage", "100", "--fail-on-survivors=all", &name];

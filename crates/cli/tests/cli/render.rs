@@ -318,8 +318,8 @@ fn render_without_usable_input_exits_with_code_2() {
     could_not_run(&run(&[], &["render", "missing.yaml"]), "missing.yaml: No such file");
     could_not_run(&run(&[], &["render", "."]), "the directory has no YAML or JSON file");
     could_not_run(&run(&[("p.yaml", b"a: \xff\n")], &["render", "p.yaml"]), "must be UTF-8 text: invalid at byte 3");
-    could_not_run(&run(&[], &["render", TOOLFORGE, "--kube-version", "1.32"]), "supported are 1.33 to 1.37");
-    could_not_run(&run(&[], &["render", TOOLFORGE, "--kube-version", "new"]), "supported are 1.33 to 1.37");
+    could_not_run(&run(&[], &["render", TOOLFORGE, "--kube-version", "1.31"]), "supported are 1.32 to 1.37");
+    could_not_run(&run(&[], &["render", TOOLFORGE, "--kube-version", "new"]), "supported are 1.32 to 1.37");
     could_not_run(
         &run(&[], &["render", "-", "--namespaces", "-"]),
         "only one of PROFILE, --namespaces and --pod can be standard input",
@@ -337,7 +337,7 @@ fn render_without_usable_input_exits_with_code_2() {
 
 #[test]
 fn supported_versions_are_accepted() {
-    for version in ["1.33", "v1.36.1", "1.37"] {
+    for version in ["1.32", "1.33", "v1.36.1", "1.37"] {
         assert_eq!(run(&[], &["render", TOOLFORGE, "--kube-version", version]).code, Some(0), "{version}");
     }
 }

@@ -75,7 +75,7 @@ pub struct Context {
     /// Parameters to write and to delete.
     pub jobs: JobQueue,
     /// Compiles and checks profiles, a few at the same time.
-    pub compiler: Compiler,
+    pub compiler: Arc<Compiler>,
     /// Limits the number of concurrent plans of all namespaces.
     pub plans: Semaphore,
     /// Bounds how many pods and workloads are in memory at the same time, in KiB of their text.
@@ -134,7 +134,7 @@ impl Context {
             queues,
             states: States::default(),
             jobs: JobQueue::new(options.write_concurrency),
-            compiler: Compiler::new(options.profile_concurrency, options.fast_path == Switch::On),
+            compiler: Arc::new(Compiler::new(options.profile_concurrency, options.fast_path == Switch::On)),
             plans: Semaphore::new(MAX_CONCURRENT_PLANS),
             pages: Arc::new(Semaphore::new(MAX_PAGES_KIB as usize)),
             pacing,

@@ -2,11 +2,14 @@
 //!
 //! The verdict on a generation is remembered, so a reconcile that a namespace triggers does not compile.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use palisade_api::{ToolSecurityProfile, ToolSecurityProfileSpec, conditions::Reason, names};
 use palisade_compiler::{Options, compile_with, fast_path};
-use palisade_gate::check;
+use palisade_gate::{Minor, NotAMinor, PORTABLE, check_for};
 use palisade_runtime::on_large_stack;
 use tokio::{sync::Semaphore, time::Instant};
 use tracing::Instrument;
@@ -19,8 +22,9 @@ use crate::{
 /// State of this stage for a profile.
 #[derive(Debug, Default)]
 pub struct CompileState {
-    /// The verdict on a generation and its fast path. The annotation for the fast path does not change the generation.
-    verdict: Option<((i64, Option<bool>), Verdict)>,
+    /// The verdict on a generation, its fast path and the cluster's minor. The annotation for the fast path does not change
+    /// the generation.
+    verdict: Option<((i64, Option<bool>, Minor), Verdict)>,
     /// Time of the next attempt, if a bug or the system caused the failure and not the profile.
     again: Option<Instant>,
 }
@@ -39,16 +43,29 @@ pub struct Compiler {
     turns: Semaphore,
     /// True if their policies have a fast path.
     fast_path: bool,
+    /// The minor version of the cluster; [`PORTABLE`] if it is later or not known yet.
+    cluster: Mutex<Minor>,
 }
 
 impl Compiler {
     /// So many profiles at the same time, with a fast path or without.
     pub fn new(concurrency: usize, fast_path: bool) -> Self {
-        Self { turns: Semaphore::new(concurrency.max(1)), fast_path }
+        Self { turns: Semaphore::new(concurrency.max(1)), fast_path, cluster: Mutex::new(PORTABLE) }
+    }
+
+    fn cluster(&self) -> Minor {
+        *self.cluster.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Remembers the minor of the cluster's version, such as `v1.36.1`. Returns whether profiles must be checked again.
+    pub fn set_cluster(&self, version: &str) -> bool {
+        let minor: Minor = version.parse().unwrap_or_else(|error: NotAMinor| error.nearest());
+        let minor = minor.min(PORTABLE);
+        std::mem::replace(&mut *self.cluster.lock().unwrap_or_else(PoisonError::into_inner), minor) != minor
     }
 }
 
-type Check = fn(Arc<ToolSecurityProfile>, Options) -> Result<AcceptedProfile, Rejection>;
+type Check = fn(Arc<ToolSecurityProfile>, Options, Minor) -> Result<AcceptedProfile, Rejection>;
 
 /// Validity period of a failure that is not caused by the profile.
 const RETRY_INTERVAL: Duration = Duration::from_mins(1);
@@ -65,7 +82,8 @@ async fn verdict_by(
     check: Check,
 ) -> Verdict {
     let generation = observed.meta.generation.unwrap_or_default();
-    let of = (generation, observed.profile.as_ref().ok().and_then(|profile| fast_path(profile).ok()));
+    let has_fast_path = observed.profile.as_ref().ok().and_then(|profile| fast_path(profile).ok());
+    let of = (generation, has_fast_path, compiler.cluster());
     if let Some((checked, verdict)) = &state.verdict
         && *checked == of
         && observed.profile.is_ok()
@@ -90,10 +108,15 @@ async fn verdict_by(
     verdict
 }
 
-fn compile_and_check(profile: Arc<ToolSecurityProfile>, options: Options) -> Result<AcceptedProfile, Rejection> {
+fn compile_and_check(
+    profile: Arc<ToolSecurityProfile>,
+    options: Options,
+    cluster: Minor,
+) -> Result<AcceptedProfile, Rejection> {
     let compiled =
         compile_with(&profile, options).map_err(|diagnostics| Rejection::new(Reason::InvalidSpec, &diagnostics))?;
-    let compiled = check(compiled).map_err(|rejected| Rejection::new(Reason::CheckFailed, &rejected.diagnostics))?;
+    let compiled =
+        check_for(compiled, cluster).map_err(|rejected| Rejection::new(Reason::CheckFailed, &rejected.diagnostics))?;
     Ok(AcceptedProfile { profile, compiled })
 }
 
@@ -106,7 +129,8 @@ async fn on_own_thread(
 ) -> Result<AcceptedProfile, Rejection> {
     let _permit = compiler.turns.acquire().await;
     let options = Options { fast_path: compiler.fast_path, ..Options::default() };
-    let checked = tokio::task::spawn_blocking(move || on_large_stack(move || check(profile, options)));
+    let cluster = compiler.cluster();
+    let checked = tokio::task::spawn_blocking(move || on_large_stack(move || check(profile, options, cluster)));
     let why = match checked.await {
         Ok(Ok(checked)) => return checked,
         Ok(Err(no_result)) => no_result.to_string(),
@@ -156,9 +180,9 @@ mod tests {
         profile.metadata.generation = Some(1);
         let observed = ObservedProfile { meta: profile.metadata.clone(), profile: Ok(Arc::new(profile)) };
         let (compiler, mut state) = (Compiler::new(1, true), CompileState::default());
-        let check = |profile, options| {
+        let check = |profile, options, cluster| {
             assert!(!PANICS.load(Ordering::Relaxed), "a bug");
-            compile_and_check(profile, options)
+            compile_and_check(profile, options, cluster)
         };
         let rejection = verdict_by(&compiler, &observed, &mut state, check).await.unwrap_err();
         assert_eq!(rejection.reason, Reason::InternalError);
@@ -198,5 +222,24 @@ mod tests {
         // A wrong annotation does not take the last good generation.
         let spec = serde_json::from_value(spec.clone()).unwrap();
         assert!(earlier(&Compiler::new(1, true), &observed(Some("no")), 1, spec).await.is_some());
+    }
+
+    #[tokio::test]
+    async fn profile_is_checked_again_for_another_minor_of_the_cluster() {
+        let spec = serde_json::json!({
+            "namespaceSelector": {"matchLabels": {"a": "b"}},
+            "users": {"supplementalGroupsPolicy": "Strict"},
+        });
+        let mut profile = ToolSecurityProfile::new("tools", serde_json::from_value(spec).unwrap());
+        profile.metadata.generation = Some(1);
+        let observed = ObservedProfile { meta: profile.metadata.clone(), profile: Ok(Arc::new(profile)) };
+        let (compiler, mut state) = (Compiler::new(1, true), CompileState::default());
+        for (version, changes, accepted) in
+            [("v1.36.1", false, true), ("v1.32.13", true, false), ("1.32", false, false), ("v1.33.2", true, true)]
+        {
+            assert_eq!(compiler.set_cluster(version), changes, "{version}");
+            let verdict = verdict(&compiler, &observed, &mut state).await;
+            assert_eq!(verdict.map_err(|rejection| rejection.reason).is_ok(), accepted, "{version}");
+        }
     }
 }

@@ -9,3 +9,4 @@ pub mod revision;
 pub mod target;
 #[cfg(test)]
 mod tests;
+pub mod version;

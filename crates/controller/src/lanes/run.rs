@@ -12,6 +12,7 @@ use crate::{
     context::{Access, Context},
     exceptions,
     generated::mutating_policies,
+    generations::version,
     lanes::{
         health::{Health, Heartbeat},
         lane::{Lane, SHUTDOWN_GRACE},
@@ -86,6 +87,7 @@ impl Controller {
             .await
             .map_err(|source| Error::Listen { address, source })?;
         observe::start(&cx.client, &cx.store, &cx.queues, &supervisor);
+        version::start(&cx.client, &cx.compiler, &cx.store, &cx.queue, &supervisor);
         mutating_policies::start(&cx.client, &cx.native, &cx.store, &cx.queue, &supervisor);
         registration::start(&cx.registration, &cx.client, &cx.store, &cx.queue, &supervisor);
         let [repairs, params, rollouts, exceptions, reconcile] = heartbeats;

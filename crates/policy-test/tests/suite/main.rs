@@ -239,7 +239,7 @@ fn suite_error_is_reported_at_its_position() {
             "cannot read \"none.yaml\": no such file",
         ),
         ("- {name: x, object: {apiVersion: a/v1, kind: B}, expect: allow}\n".to_owned(), (11, 10), "no kind B in a/v1"),
-        (format!("- name: x\n  {object}\n  kubeVersion: '1.20'\n  expect: allow\n"), (13, 16), "1.33 to 1.37"),
+        (format!("- name: x\n  {object}\n  kubeVersion: '1.20'\n  expect: allow\n"), (13, 16), "1.32 to 1.37"),
         (
             format!("- name: x\n  {object}\n  variants: [{{name: y, unset: [spec], expect: allow}}]\n"),
             (13, 32),

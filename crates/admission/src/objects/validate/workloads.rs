@@ -176,7 +176,7 @@ pub(super) fn stateful_set(checking: &mut Checking<'_>, spec: &Node<'_>) {
         checking.wrong(&spec.get("ordinals").get("start"), "must be greater than or equal to 0");
     }
     let service = spec.text("serviceName");
-    if !service.is_empty() && checking.old.is_none() {
+    if !service.is_empty() && checking.old.is_none() && checking.minor >= Minor::V1_33 {
         formats::label(checking, spec.field("serviceName"), service);
     }
     let template = spec.get("template");

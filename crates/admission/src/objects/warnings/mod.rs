@@ -92,7 +92,7 @@ fn warn(minor: Minor, sent: Submission<'_>, object: &Value, out: &mut Warnings) 
             for (i, claim) in list(spec, "volumeClaimTemplates").iter().enumerate() {
                 volumes::claim(&format!("spec.volumeClaimTemplates[{i}]{suffix}"), &claim["spec"], out);
             }
-            if spec["revisionHistoryLimit"].as_i64().is_some_and(|limit| limit < 0) {
+            if minor >= Minor::V1_33 && spec["revisionHistoryLimit"].as_i64().is_some_and(|limit| limit < 0) {
                 let text = "a negative value retains all historical revisions; a value >= 0 is recommended";
                 out.push(format!("spec.revisionHistoryLimit: {text}"));
             }
