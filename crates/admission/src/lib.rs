@@ -14,8 +14,13 @@
 //! 2. The decoding, completion and validation of objects: `objects`.
 //! 3. The validation of CRDs and policies: `create`.
 //! 4. The admission of requests: `requests`.
+#![warn(missing_docs)]
 
 pub mod create;
 pub mod objects;
 pub mod requests;
 mod validation;
+
+k8s_openapi::k8s_if_le_1_35! {
+    compile_error!("MutatingAdmissionPolicy is in admissionregistration.k8s.io/v1 from 1.36 on: enable the feature `v1_36` or a later one of k8s-openapi");
+}

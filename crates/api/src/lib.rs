@@ -4,6 +4,7 @@
 //! that both sides rely on.
 //!
 //! This crate is pure: no I/O, no clock, no environment.
+#![warn(missing_docs)]
 
 pub mod conditions;
 pub mod crd;

@@ -34,6 +34,7 @@
 //! 4. Environments and type checks: `environment`, `mutation`, `check`.
 //! 5. Evaluation and cost: `eval`, `compile`, `estimate`.
 //! 6. Types of the variables of policies: `schema`.
+#![warn(missing_docs)]
 
 pub mod ast;
 pub mod authorizer;

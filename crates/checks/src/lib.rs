@@ -15,6 +15,7 @@
 //! 4. The definition of a check: `defaults`, `check`, `fixture`.
 //! 5. The checks: `shared`, `catalogue`.
 //! 6. Tables over all checks and fields: `bounds`, `updates`, `coverage`.
+#![warn(missing_docs)]
 
 pub mod bounds;
 pub mod catalogue;

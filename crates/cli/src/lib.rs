@@ -17,6 +17,7 @@
 //!    `readiness` (`palisade report`), `suggest`, `why`.
 //! 6. The command line, its former spellings, its manual, and a test of documents that mention it: `args`, `deprecated`,
 //!    `manual`, `documented_commands`, and a test of the options: `vocabulary`.
+#![warn(missing_docs)]
 #![allow(clippy::disallowed_methods, reason = "this crate reads the files that its user names")]
 
 mod admission_changes;

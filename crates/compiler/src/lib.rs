@@ -17,6 +17,7 @@
 //!    `updates`.
 //! 4. The content of policies: `mutation`, `mutated`, `expressions`, `fast`.
 //! 5. Objects: `native`, `registration`, `bindings`, `guard`, `bundle`, `probes`.
+#![warn(missing_docs)]
 
 mod bindings;
 mod bundle;

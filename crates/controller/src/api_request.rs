@@ -17,13 +17,10 @@ pub const PARAMS_RETENTION: Duration = Duration::from_secs(10);
 /// Why a request failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ApiError {
-    /// The API server answered with an error.
     #[error("{} (HTTP {})", .0.message, .0.code)]
     Refused(Box<Status>),
-    /// There was no answer.
     #[error("no answer within {} s", .0.as_secs())]
     Timeout(Duration),
-    /// The request could not be sent.
     #[error("{}", chain(.0))]
     Unreachable(#[source] kube::Error),
     /// A list without a version cannot be watched.
@@ -35,7 +32,6 @@ pub enum ApiError {
     /// A policy that takes over from another one is written, and does not deny yet.
     #[error("the API server does not enforce policy {0} yet; until it does, the previous policy remains")]
     NotInForce(String),
-    /// The process ends.
     #[error("the process is stopping")]
     Stopped,
     /// An answer does not say when it was given.
@@ -43,12 +39,7 @@ pub enum ApiError {
     NoDate,
     /// The object differs from the written object when it is read again.
     #[error("{kind} {name} was written but still differs: another component changes it on each write")]
-    Differs {
-        /// Its kind.
-        kind: String,
-        /// Its name.
-        name: String,
-    },
+    Differs { kind: String, name: String },
 }
 
 /// The error and its causes on one line.
@@ -144,7 +135,6 @@ fn is_missing_right(status: &Status) -> bool {
         || (status.is_forbidden() && status.message.contains("User \"") && status.message.contains("\" cannot "))
 }
 
-/// Makes a request.
 pub async fn call<T>(request: impl Future<Output = kube::Result<T>>) -> Result<T, ApiError> {
     match tokio::time::timeout(REQUEST_TIMEOUT, request).await {
         Ok(answer) => answer.map_err(ApiError::from),

@@ -26,7 +26,6 @@ pub struct Evaluator {
 /// A pod or a workload of a namespace.
 #[derive(Debug)]
 pub struct Existing {
-    /// Its kind.
     pub kind: &'static str,
     /// The whole object.
     pub object: Json,

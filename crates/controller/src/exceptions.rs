@@ -41,7 +41,6 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(10);
 /// The longest message, in characters.
 const MAX_MESSAGE_CHARS: usize = 1000;
 
-/// Processes a namespace.
 pub fn work(cx: Arc<Context>, namespace: NamespaceName) -> BoxFuture<'static, Requeue> {
     async move { report_all(&cx, &namespace).await }.boxed()
 }
@@ -140,7 +139,6 @@ fn standing(
 /// Result of the background scan for an exception.
 #[derive(Clone, Copy, Debug)]
 enum Need {
-    /// The scan is off.
     ScanOff,
     /// The scan has no result yet. The reported condition is kept until then.
     Unknown,

@@ -9,12 +9,10 @@ macro_rules! object_name {
         pub struct $name(String);
 
         impl $name {
-            /// A name.
             pub fn new(name: impl Into<String>) -> Self {
                 Self(name.into())
             }
 
-            /// The name as a string.
             pub fn as_str(&self) -> &str {
                 &self.0
             }

@@ -15,9 +15,7 @@ use tokio::{sync::Notify, time::Instant};
 
 use crate::object_name::{NamespaceName, ProfileName};
 
-/// A queue of profiles.
 pub type ProfileQueue = Queue<ProfileName>;
-/// A queue of namespaces.
 pub type NamespaceQueue = Queue<NamespaceName>;
 
 /// The times by key.

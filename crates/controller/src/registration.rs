@@ -55,9 +55,7 @@ const MIN_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 /// Tells if the API server must call the webhook for the pods of a profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted {
-    /// No.
     No,
-    /// Yes.
     Yes,
     /// Only if it does already: a policy shall replace it, but no probe has observed the policy mutating pods yet.
     UntilReplaced,

@@ -10,6 +10,7 @@
 //! Security Standards, and [`register`] adds Palisade's webhook.
 //!
 //! This crate is pure: no I/O, no clock, no environment.
+#![warn(missing_docs)]
 
 mod custom;
 mod defaults;

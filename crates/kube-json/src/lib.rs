@@ -4,6 +4,7 @@
 //!
 //! The lowest crate: the offline API server, its tools and the product use it, and it depends on none of them. It is
 //! pure: no I/O, no clock, no environment.
+#![warn(missing_docs)]
 
 pub mod existing;
 pub mod json;

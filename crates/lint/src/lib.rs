@@ -9,6 +9,7 @@
 //! 2. Tools: `tree`, `loops`, `cost`, `presence`.
 //! 3. The linted objects: `item`, `policy`, `reads`, `guards`, `scenario`, `discovery`, `cluster`.
 //! 4. The findings: `finding`, `catalogue`.
+#![warn(missing_docs)]
 
 pub mod catalogue;
 mod cluster;

@@ -18,6 +18,7 @@
 //! 1. Texts, and the errors in them: `source`, `problem`, `suggest`.
 //! 2. Documents: `scalar`, `node`, `yaml`.
 //! 3. The content of documents: `refusal` (documents without an object), `object`.
+#![warn(missing_docs)]
 
 mod node;
 mod object;

@@ -4,6 +4,7 @@
 //! `PodSecurityPolicies`, [`rbac`] reads who may use them where, and [`migrate`] makes profiles of both.
 //!
 //! This crate is pure: no I/O, no clock, no environment. The same input gives the same output.
+#![warn(missing_docs)]
 
 mod cover;
 mod limits;

@@ -12,6 +12,7 @@
 //! [`review`] and [`mutate`] are the same for a webhook: `AdmissionReview` in, `AdmissionReview` out.
 //!
 //! This crate is pure: no I/O, no clock, no environment.
+#![warn(missing_docs)]
 
 pub mod mutate;
 mod patch;

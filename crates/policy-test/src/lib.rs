@@ -16,6 +16,7 @@
 //! 2. The cluster: `extension`, `test_cluster`, `cluster`.
 //! 3. Tests and their results: `expect`, `assertion`, `suite`, `run`, `coverage`, `mutate`, `junit`, `report`.
 //! 4. From files to suites, and new ones: `loader`, `assemble`, `import`, `load`, `init`, `create`.
+#![warn(missing_docs)]
 
 mod assemble;
 mod assertion;

@@ -2,6 +2,7 @@
 //! and checks that they bring to `palisade test`.
 //!
 //! This crate is pure: no I/O, no clock, no environment.
+#![warn(missing_docs)]
 
 pub mod lint;
 pub mod suite;

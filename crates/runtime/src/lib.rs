@@ -7,7 +7,7 @@
 //! Each module uses only modules before it:
 //!
 //! 1. `log`, `metrics`, `retry`, `stack`, `lists`, `supervisor`, `server`, `tls`, `health`, `run`.
-
+#![warn(missing_docs)]
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,

@@ -98,7 +98,6 @@ impl ClusterState {
         self.profiles_known.load(Ordering::Relaxed) && self.params_known.load(Ordering::Relaxed)
     }
 
-    /// The reply to a call for a profile.
     pub fn reply(&self, profile: &str, call: &Call) -> (ReviewOutcome, Reply) {
         let Some(mutator) = self.profiles.mutator(profile) else {
             return (ReviewOutcome::NoProfile, Reply::default());

@@ -14,10 +14,8 @@ struct ResultLabel {
     result: &'static str,
 }
 
-/// The outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReviewOutcome {
-    /// The pod was mutated.
     Mutated,
     /// There was nothing to mutate.
     Complete,
@@ -59,7 +57,6 @@ pub fn example() -> Result<String, std::fmt::Error> {
     metrics.text()
 }
 
-/// All of them.
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
@@ -141,7 +138,6 @@ impl Metrics {
         self
     }
 
-    /// A request was answered.
     pub fn answered(&self, outcome: ReviewOutcome, took: Duration) {
         self.requests.get_or_create(&ResultLabel { result: outcome.text() }).inc();
         self.durations.observe(took.as_secs_f64());

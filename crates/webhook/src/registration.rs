@@ -17,7 +17,6 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// From the options.
     pub fn of(options: &Options) -> Self {
         Self {
             timeout_seconds: options.timeout_seconds,

@@ -34,24 +34,15 @@ use crate::{
 /// Why the webhook could not run, or ran no longer.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// An HTTP server.
     #[error("cannot listen on {address}: {source}")]
-    Listen {
-        /// Where.
-        address: SocketAddr,
-        /// Why.
-        source: io::Error,
-    },
-    /// TLS.
+    Listen { address: SocketAddr, source: io::Error },
     #[error("cannot set up TLS: {0}")]
     Tls(#[from] tokio_rustls::rustls::Error),
-    /// The authority of clients.
     #[error(transparent)]
     Clients(#[from] ClientCaError),
     /// A task that the webhook needs.
     #[error(transparent)]
     Task(#[from] TaskFailure),
-    /// It ended.
     #[error("the webhook stopped: {0}")]
     Stopped(#[from] JoinError),
 }

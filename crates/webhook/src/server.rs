@@ -37,11 +37,8 @@ pub const PORT: &str = "webhook";
 pub struct Context {
     /// Profiles and parameters.
     pub cluster: Arc<ClusterState>,
-    /// The certificate in use.
     pub certificate: Arc<CurrentCertificate>,
-    /// Counts.
     pub metrics: Arc<Metrics>,
-    /// The port.
     pub http: HttpServer,
     /// True if this process is about to stop.
     pub stopping: Arc<AtomicBool>,

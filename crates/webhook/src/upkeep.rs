@@ -81,7 +81,6 @@ struct Shared {
 }
 
 impl Upkeep {
-    /// As the options say.
     pub fn new(client: &Client, options: &Options, cx: Context) -> Self {
         let endpoint = Endpoint::of(options);
         let source = match &options.certificates {

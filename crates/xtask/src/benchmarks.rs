@@ -113,7 +113,6 @@ fn peers_directory() -> PathBuf {
 /// An engine that `bench` measures.
 struct Peer {
     name: &'static str,
-    /// The package of the program.
     package: &'static str,
     /// The module, which has the CRDs in a directory.
     module: &'static str,

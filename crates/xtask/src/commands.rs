@@ -14,7 +14,6 @@ path as `kubectl-palisade`, you can also run it as `kubectl palisade`. For the e
 [exit-codes.md](exit-codes.md).
 ";
 
-/// The page.
 pub(crate) fn page() -> String {
     let mut page = HEAD.to_owned();
     let mut root = palisade_cli::definition();

@@ -21,7 +21,6 @@ If only some of these versions have a field, they are listed. Many of those fiel
 gate. Annotations that a check reads are on its page.
 ";
 
-/// The page.
 pub(crate) fn page() -> Result<String, Error> {
     let minors = minors()?;
     let mut out = HEAD.replace("{supported}", &Minor::supported());

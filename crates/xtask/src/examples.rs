@@ -11,7 +11,6 @@ const AUTOMOUNT: &str = "automountServiceAccountToken";
 
 /// The content of a page.
 pub(crate) struct Example {
-    /// The settings that it is about.
     pub(crate) settings: Json,
     /// The parameters that they refer to, with values.
     pub(crate) parameters: Vec<(String, Json)>,

@@ -37,7 +37,6 @@ const LABELS: [(&str, &str); 16] = [
     ("version", "the version of the binary"),
 ];
 
-/// One metric of a registry.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Metric {
     kind: String,
@@ -93,7 +92,6 @@ fn programs() -> Result<[(&'static str, String); 2], std::fmt::Error> {
     ])
 }
 
-/// The page.
 pub(crate) fn page() -> Result<String, std::fmt::Error> {
     let mut page = HEAD.to_owned();
     for (program, text) in programs()? {

@@ -114,7 +114,6 @@ impl Outputs {
         [schemas, types, objects, rules, definitions, plugins, mutants, custom, yaml]
     }
 
-    /// Writes all files of a minor.
     fn write(&self, minor: Minor) -> Result<(), Error> {
         let program = build(minor)?;
         let is_default = minor == Minor::DEFAULT;

@@ -60,7 +60,6 @@ fn values(text: &str) -> Vec<Value> {
     out
 }
 
-/// The page.
 pub(crate) fn page() -> Result<String, Error> {
     let text = fs::read_to_string(root().join(FILE)).map_err(|source| Error::File { path: FILE.into(), source })?;
     let mut page = HEAD.to_owned();

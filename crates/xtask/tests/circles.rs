@@ -10,7 +10,6 @@ use std::{
 /// The path of a module, without `crate`.
 type Module = Vec<String>;
 
-/// A file of a crate.
 #[derive(Debug, Default)]
 struct File {
     /// All paths that it names, from the root of the crate.
@@ -219,7 +218,6 @@ fn edges(files: &Files) -> BTreeSet<(Module, Module)> {
     files.iter().flat_map(of).filter(counted).collect()
 }
 
-/// The files in circles.
 fn files_in_circles(files: &Files) -> BTreeSet<Module> {
     circles(edges(files))
 }

@@ -6,5 +6,6 @@ mod catalogue;
 mod circles;
 mod compatibility;
 mod privilege;
+mod published;
 mod purity;
 mod tidy;

@@ -86,7 +86,6 @@ fn rules(objects: &[Json]) -> Vec<(String, String, Json)> {
     found
 }
 
-/// What the manifests grant.
 fn granted(objects: &[Json]) -> BTreeSet<Grant> {
     let mut grants = BTreeSet::new();
     for (account, place, rule) in rules(objects) {

@@ -10,28 +10,28 @@ use serde_json::Value as Json;
 
 /// Crates that promise "no I/O, no clock, no environment".
 const PURE: [&str; 13] = [
-    "palisade-api",
     "palisade-admission",
+    "palisade-api",
     "palisade-cel",
     "palisade-checks",
     "palisade-compiler",
     "palisade-gate",
+    "palisade-kube-json",
     "palisade-lint",
     "palisade-manifest",
     "palisade-migrate",
     "palisade-mutation",
-    "palisade-kube-json",
-    "palisade-profiles",
     "palisade-policy-test",
+    "palisade-profiles",
 ];
 
-/// Kubernetes' admission, offline: of use to somebody who has no profiles, and to be published without the product.
+/// Kubernetes' admission, offline: usable and published without the product.
 const TOOLKIT: [&str; 6] = [
     "palisade-admission",
     "palisade-cel",
+    "palisade-kube-json",
     "palisade-lint",
     "palisade-manifest",
-    "palisade-kube-json",
     "palisade-policy-test",
 ];
 
@@ -50,7 +50,7 @@ const FORBIDDEN: [&str; 11] = [
     "tower",
 ];
 
-fn cargo(args: &[&str]) -> String {
+pub(crate) fn cargo(args: &[&str]) -> String {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let Output { status, stdout, stderr } =
         Command::new(cargo).args(args).current_dir(env!("CARGO_MANIFEST_DIR")).output().unwrap();
@@ -62,7 +62,7 @@ fn cargo(args: &[&str]) -> String {
 ///
 /// `cargo tree` and not `cargo metadata`: that one gives `kube` the features that the controller asks for, whoever
 /// uses it, and wants the crates of all platforms to be there.
-fn dependencies(package: &str) -> BTreeSet<String> {
+pub(crate) fn dependencies(package: &str) -> BTreeSet<String> {
     let lines = cargo(&["tree", "--offline", "--edges=normal", "--prefix=none", "--format={p}", "--package", package]);
     lines.lines().filter_map(|line| line.split(' ').next()).map(str::to_owned).collect()
 }

@@ -83,7 +83,6 @@ impl Comparison {
     }
 }
 
-/// What an expression gives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ExpressionOutcome {
     NoVerdict,

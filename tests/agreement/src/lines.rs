@@ -18,7 +18,6 @@ pub const COMPLETE: Minor = Minor::DEFAULT;
 pub struct Line {
     /// `category/…/number`.
     pub id: String,
-    /// The expression.
     pub expr: String,
     pub(crate) expect: Option<String>,
     pub(crate) params: Option<bool>,
@@ -117,32 +116,18 @@ impl Line {
 /// A file that could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// It cannot be read.
     #[error("cannot read {}: {error}", path.display())]
-    Read {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        error: std::io::Error,
-    },
+    Read { path: PathBuf, error: std::io::Error },
     /// It is not what the other side writes (`tests/oracle/README.md`).
     #[error("{}:{line}: not an answer with its request: {error}", path.display())]
     Content {
-        /// Which.
         path: PathBuf,
         /// Counts from 1.
         line: usize,
-        /// Why.
         error: serde_json::Error,
     },
-    /// It holds no objects.
     #[error("{}: {message}", path.display())]
-    Object {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        message: String,
-    },
+    Object { path: PathBuf, message: String },
 }
 
 pub(crate) fn read(path: &Path) -> Result<String, Error> {

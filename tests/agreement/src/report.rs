@@ -41,11 +41,8 @@ impl Counts {
 /// A difference, and its expression.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// Its group.
     pub group: String,
-    /// Of the expression.
     pub id: String,
-    /// The expression.
     pub expr: String,
     /// How both differ.
     pub difference: Difference,
@@ -57,7 +54,6 @@ pub struct Report {
     groups: Vec<(String, Counts)>,
     /// Differences that are not listed, or fail open; these first.
     pub unlisted: Vec<Found>,
-    /// How many are listed.
     listed: usize,
     /// How many are mistakes of macros that cel-go finds behind a syntax error, and names first.
     recovered: usize,

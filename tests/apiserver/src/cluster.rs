@@ -24,14 +24,12 @@ use crate::{
 
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
-/// The root of the project.
 pub fn root() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
 
 /// A control plane with Palisade in it.
 pub struct Cluster {
-    /// The control plane.
     pub control_plane: ControlPlane,
     /// A client that may do everything.
     pub admin: Client,
@@ -65,7 +63,6 @@ impl Cluster {
         Ok(())
     }
 
-    /// A client from a kubeconfig.
     pub async fn client_as(&self, kubeconfig: &str) -> Result<Client> {
         client(kubeconfig).await
     }
@@ -140,7 +137,6 @@ impl Cluster {
         })
     }
 
-    /// Creates an object at a path.
     pub async fn create_at(&self, path: &str, object: &Json) -> Verdict {
         Verdict::of(send(&self.admin, "POST", path, "application/json", object).await)
     }
@@ -249,13 +245,11 @@ impl Cluster {
         Ok(())
     }
 
-    /// Stops everything.
     pub async fn stop(mut self) -> Result<()> {
         self.stop_controller().await?;
         Ok(self.control_plane.stop().await?)
     }
 
-    /// Creates a namespace.
     pub async fn create_namespace(&self, name: &str, labels: &Json, annotations: &Json) -> Result<()> {
         let namespace: Namespace = serde_json::from_value(json!({
             "apiVersion": "v1", "kind": "Namespace",
@@ -282,7 +276,6 @@ impl Cluster {
         Ok(())
     }
 
-    /// The API of profiles.
     pub fn profiles(&self) -> Api<ToolSecurityProfile> {
         Api::all(self.admin.clone())
     }
@@ -385,17 +378,14 @@ impl Cluster {
         Ok((serde_json::to_value(policy)?, serde_json::to_value(binding)?))
     }
 
-    /// The API of policies.
     pub fn policies(&self) -> Api<ValidatingAdmissionPolicy> {
         Api::all(self.admin.clone())
     }
 
-    /// The API of bindings.
     pub fn bindings(&self) -> Api<ValidatingAdmissionPolicyBinding> {
         Api::all(self.admin.clone())
     }
 
-    /// Waits until a pod is admitted in a namespace.
     pub async fn wait_admitted(&self, namespace: &str, pod: &Json) -> Result<()> {
         eventually(&format!("a pod admitted in {namespace}"), || async {
             match self.dry_run(namespace, pod).await {
@@ -420,7 +410,6 @@ impl Cluster {
         Ok(())
     }
 
-    /// The parameters that a profile has in a namespace.
     pub async fn params(&self, namespace: &str, profile: &str) -> std::result::Result<ToolSecurityParams, String> {
         Api::<ToolSecurityParams>::namespaced(self.admin.clone(), namespace)
             .get(profile)
@@ -467,14 +456,12 @@ impl Cluster {
         Verdict::of(send(&self.admin, "PATCH", &path, "application/merge-patch+json", patch).await)
     }
 
-    /// Applies a JSON patch to a pod.
     pub async fn json_patch_pod(&self, namespace: &str, pod: &str, patch: &Json) -> Verdict {
         let path = format!("/api/v1/namespaces/{namespace}/pods/{pod}");
         Verdict::of(send(&self.admin, "PATCH", &path, "application/json-patch+json", patch).await)
     }
 }
 
-/// A client from a kubeconfig.
 async fn client(kubeconfig: &str) -> Result<Client> {
     Ok(Client::try_from(config(kubeconfig).await?)?)
 }

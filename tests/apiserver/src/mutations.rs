@@ -8,7 +8,6 @@ use std::{fs, path::Path};
 use serde::Deserialize;
 use serde_json::{Map, Value as Json, json};
 
-/// A case as it is written.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Written {
@@ -71,7 +70,6 @@ fn create() -> String {
     "CREATE".to_owned()
 }
 
-/// A case.
 #[derive(Clone, Debug)]
 pub struct Case {
     /// File and name, which its namespace has as well.
@@ -86,9 +84,7 @@ pub struct Case {
     pub resource: (&'static str, &'static str),
     /// The stored object, for an update.
     pub old: Option<Json>,
-    /// The object to send.
     pub object: Json,
-    /// The expectation.
     pub expected: Expected,
 }
 

@@ -29,7 +29,6 @@ impl Verdict {
         }
     }
 
-    /// The text of a denial.
     pub fn denial(&self) -> Option<&str> {
         match self {
             Self::Denied(text) => Some(text),

@@ -109,7 +109,6 @@ impl Webhook {
         Ok(webhook)
     }
 
-    /// Whether it says so.
     pub async fn is_ready(&self) -> bool {
         is_ready(self.health).await
     }
@@ -124,7 +123,6 @@ impl Webhook {
         value(&self.get("/metrics").await?, |line| line.starts_with(name)).ok_or(format!("no {name}").into())
     }
 
-    /// Sends it a signal.
     pub fn signal(&self, signal: Signal) -> Result<()> {
         let pid = Pid::from_raw(i32::try_from(self.child.id())?).ok_or("no process")?;
         Ok(kill_process(pid, signal)?)

@@ -29,7 +29,6 @@ pub(crate) struct Arm {
     pub objects: Vec<Json>,
     /// What exists in the namespace before it is judged.
     pub before: Vec<(&'static str, Json)>,
-    /// The measured request.
     pub request: Request,
     /// Whether the request must be denied.
     pub denied: bool,
@@ -60,7 +59,6 @@ impl Request {
     }
 }
 
-/// A verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Expected {
     Admitted,
@@ -70,7 +68,6 @@ pub(crate) enum Expected {
 /// What a profile is changed to before its objects are applied.
 #[derive(Clone, Copy)]
 enum Variant {
-    /// As it is compiled.
     AsCompiled,
     /// Without the fast path.
     Full,
@@ -217,7 +214,6 @@ fn restricted() -> Result<Vec<Arm>> {
     ])
 }
 
-/// A pod that is denied.
 fn denied() -> Result<Vec<Arm>> {
     let request = Request::create(hostile_pod("job"));
     let arm = |name: &str, about: &str, profile, variant, denied| -> Result<Arm> {
@@ -352,7 +348,6 @@ fn params(arm: &str, compiled: &Compiled) -> Option<Json> {
     }))
 }
 
-/// A policy for each check that the profile makes.
 fn policy_of_each_check(profile: &Json) -> Result<Vec<Json>> {
     let mut all = Vec::new();
     for check in catalogue::ALL {

@@ -66,7 +66,6 @@ const AT_ONCE: usize = 2;
 const REST_WINDOW: Duration = Duration::from_secs(3);
 const SETTLE_LIMIT: Duration = Duration::from_mins(2);
 
-/// Measures all arms.
 pub(crate) async fn run(cluster: &Cluster, arms: &[Arm], plan: Plan) -> Result<Vec<Figures>> {
     let mut applied = vec![];
     for arm in arms {
@@ -199,7 +198,6 @@ async fn settle(cluster: &Cluster) -> Result<()> {
     Ok(())
 }
 
-/// Applies an object.
 pub(crate) fn apply(cluster: &Cluster, object: &Json) -> Result<()> {
     let file = std::env::temp_dir().join(format!("palisade-bench-{}.json", std::process::id()));
     std::fs::write(&file, object.to_string())?;

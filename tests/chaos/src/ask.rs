@@ -57,7 +57,6 @@ fn full(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// Creates an object at a path.
 pub(crate) async fn create(client: &Client, path: &str, object: &Json) -> Answer {
     Answer::of(timeout(PATIENCE, send(client, "POST", path, JSON, object)).await.ok())
 }

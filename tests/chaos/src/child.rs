@@ -83,7 +83,6 @@ impl Supervised {
         }
     }
 
-    /// How often it was started.
     pub(crate) fn starts(&self) -> usize {
         lock(&self.inner).starts
     }

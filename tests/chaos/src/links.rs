@@ -20,7 +20,6 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use crate::Result;
 
-/// How connections are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
     Open,

@@ -33,7 +33,6 @@ impl Revision {
         Self { profile, ports: 0, renamed: false, stage: "Deny" }
     }
 
-    /// The profile.
     pub(crate) fn object(&self) -> Result<Json> {
         let mut profile = Cluster::toolforge_profile(self.profile)?;
         let port = 8_000 + self.ports % 1_000;

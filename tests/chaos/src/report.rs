@@ -9,7 +9,6 @@ use crate::{
     watch::{Sort, Tally},
 };
 
-/// The figures.
 #[derive(Serialize)]
 pub(crate) struct Report {
     pub(crate) seed: u64,
@@ -66,7 +65,6 @@ impl Report {
         self.wrong = timeline.findings().into_iter().map(|Finding { what, .. }| what).collect();
     }
 
-    /// The table.
     pub(crate) fn table(&self) -> String {
         let mut lines = vec![format!("seed {}, {} s", self.seed, self.seconds)];
         let mut line = |what: &str, value: String| lines.push(format!("  {what:<44} {value}"));

@@ -14,7 +14,6 @@ const NAMESPACES: u64 = 4_000;
 /// Longer than a certificate of the webhook lives here: it ends while the webhook cannot renew it.
 pub(crate) const CERTIFICATE_LIFE_MS: u64 = 30_000;
 
-/// What is broken.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, IntoStaticStr)]
 pub(crate) enum Fault {
     EtcdKilled { ms: u64 },
@@ -46,7 +45,6 @@ pub(crate) enum Fault {
     NamespacesDeleted,
 }
 
-/// Which controllers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) enum Who {
     Leader,
@@ -54,7 +52,6 @@ pub(crate) enum Who {
     Both,
 }
 
-/// Which connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) enum Link {
     /// From the leading controller to the API server.

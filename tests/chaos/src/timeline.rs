@@ -74,7 +74,6 @@ impl Timeline {
         inner.events.push((at, what));
     }
 
-    /// A fault begins.
     pub(crate) fn fault(&self, fault: &Fault) {
         *self.inner().faults.entry(fault.kind()).or_default() += 1;
         self.note(fault.to_string());
@@ -105,7 +104,6 @@ impl Timeline {
         self.inner().repairs.push((took, what));
     }
 
-    /// A controller leads.
     pub(crate) fn leads(&self, who: &str) {
         self.inner().leaders += 1;
         self.note(format!("{who} leads"));
@@ -116,7 +114,6 @@ impl Timeline {
         self.inner().leaders
     }
 
-    /// What was wrong.
     pub(crate) fn findings(&self) -> Vec<Finding> {
         self.inner().findings.clone()
     }

@@ -25,7 +25,6 @@ use crate::{
     users::UID,
 };
 
-/// What is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub(crate) enum Sort {
     /// It violates the profile: it must never be admitted.
@@ -36,14 +35,12 @@ pub(crate) enum Sort {
     Bare,
 }
 
-/// Of which kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
     Pod,
     Deployment,
 }
 
-/// One who asks.
 #[derive(Clone, Debug)]
 pub(crate) struct Prober {
     pub(crate) namespace: &'static str,
@@ -245,7 +242,6 @@ pub(crate) async fn hostile_once(client: &Client, namespace: &str, timeline: &Ti
     }
 }
 
-/// The labels of a namespace of a profile.
 pub(crate) fn labels(profile: &str) -> Json {
     json!({"tenancy": profile})
 }

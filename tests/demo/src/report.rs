@@ -1,6 +1,5 @@
 //! The table at the end.
 
-/// The measured figures.
 pub(crate) struct Figures {
     pub(crate) namespaces: u32,
     pub(crate) policies: usize,
@@ -17,14 +16,12 @@ pub(crate) struct Figures {
 /// Memory of the API server, in bytes.
 #[derive(Clone, Copy)]
 pub(crate) struct Memory {
-    /// The heap in use.
     pub(crate) heap: f64,
     /// What the process has of the machine, free parts of the heap included.
     pub(crate) resident: u64,
 }
 
 impl Figures {
-    /// The table, as lines.
     pub(crate) fn table(&self) -> String {
         let rows = [
             ("tool namespaces", self.namespaces.to_string()),

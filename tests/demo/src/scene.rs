@@ -21,7 +21,6 @@ use crate::{
 };
 
 const PROFILE: &str = "toolforge";
-/// The uid of the first tool.
 const FIRST_UID: i64 = 50_001;
 
 /// What the demo leaves running. It ends when this is dropped, too.
@@ -31,7 +30,6 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// Ends it.
     pub(crate) async fn stop(self) -> Result<()> {
         step("stopping everything");
         self.controller.stop().await?;
@@ -39,7 +37,6 @@ impl Running {
     }
 }
 
-/// Plays all of it.
 pub(crate) async fn play(arguments: &Arguments) -> Result<Running> {
     step("starting etcd, kube-apiserver and kube-controller-manager");
     let start = Instant::now();
@@ -102,7 +99,6 @@ fn bar(length: u64, what: &str) -> Result<ProgressBar> {
     Ok(ProgressBar::with_draw_target(Some(length), target).with_style(style).with_message(what.to_owned()))
 }
 
-/// The namespace of a tool.
 pub(crate) fn namespace(index: u32) -> String {
     format!("tool-{index:04}")
 }

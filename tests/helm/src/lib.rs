@@ -8,12 +8,10 @@ use palisade_needs::Need;
 /// The module and version of helm that `cargo xtask helm-program` builds.
 const MODULE: &str = include_str!("../go.mod");
 
-/// The root of the project.
 pub fn root() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
 
-/// helm.
 pub fn helm() -> Need {
     let version = MODULE.lines().find_map(|line| line.trim().strip_prefix("helm.sh/helm/v4 ")?.split(' ').next());
     palisade_needs::helm(version.unwrap_or_default())
@@ -103,7 +101,6 @@ mod tests {
         matched.chain(within(" by (", ')')).map(str::trim).collect()
     }
 
-    /// The names of metrics in a query.
     fn metrics(query: &str) -> Vec<&str> {
         let words = query.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
         let ours = ["palisade_", "process_", "leader_election_"];

@@ -29,17 +29,13 @@ const POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// Why something is left.
 #[derive(Debug, thiserror::Error)]
 pub enum CleanupError {
-    /// An object could not be read or deleted.
     #[error("{what} could not be {verb}: {error}")]
     Api {
-        /// Which kind.
         what: &'static str,
         /// The failed operation.
         verb: &'static str,
-        /// Why.
         error: ApiError,
     },
-    /// The replica of the controller.
     #[error(transparent)]
     Controller(#[from] Error),
     /// The time is over.
@@ -50,7 +46,6 @@ pub enum CleanupError {
         /// Their names, with the finalizers that keep them.
         profiles: String,
     },
-    /// The process was told to stop.
     #[error("stopped before all ToolSecurityProfiles were deleted")]
     Stopped,
 }

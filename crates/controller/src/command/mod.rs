@@ -18,7 +18,6 @@ use crate::{
     options::{Options, time},
 };
 
-/// The name of the binary.
 const NAME: &str = "palisade-controller";
 
 /// Enforce ToolSecurityProfiles through admission policies of the API server
@@ -55,7 +54,6 @@ enum Task {
     },
 }
 
-/// Error of the process.
 #[derive(Debug, thiserror::Error)]
 enum Error {
     #[error(transparent)]

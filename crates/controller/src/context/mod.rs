@@ -68,7 +68,6 @@ pub struct Context {
     pub native: Arc<NativePolicies>,
     /// When which profile is reconciled.
     pub queue: Arc<ProfileQueue>,
-    /// The queues of all lanes.
     pub queues: Queues,
     /// Shared state of the lanes of each profile.
     pub states: States,
@@ -88,7 +87,6 @@ pub struct Context {
     pub events: Events,
     /// True if the background scan is on.
     pub scans: bool,
-    /// The metrics.
     pub metrics: Arc<Metrics>,
     /// Starts tasks, and ends the process when one of them panics.
     pub supervisor: Supervisor,

@@ -22,7 +22,6 @@ use crate::{
 /// Some objects of a kind.
 #[derive(Debug)]
 pub struct Page {
-    /// The objects.
     pub objects: Vec<Existing>,
     /// Where the next page begins; `None` if this is the last one.
     pub next: Option<String>,

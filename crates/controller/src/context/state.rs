@@ -18,7 +18,6 @@ use crate::{
     waves::RolloutState,
 };
 
-/// The states of all profiles.
 #[derive(Debug, Default)]
 pub struct States {
     all: Mutex<BTreeMap<String, Arc<State>>>,
@@ -29,7 +28,6 @@ impl States {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The state of a profile, if there is one.
     pub fn get(&self, profile: &str) -> Option<Arc<State>> {
         self.lock().get(profile).cloned()
     }
@@ -45,7 +43,6 @@ impl States {
     }
 }
 
-/// The state of one profile.
 #[derive(Debug, Default)]
 pub struct State {
     /// Held while policies and bindings are written.
@@ -133,7 +130,6 @@ impl InForce {
 /// A policy that the API server may not evaluate yet.
 #[derive(Debug)]
 pub struct PropagationDelay {
-    /// Since when.
     pub since: Instant,
     /// The parameters that the policy before it reads.
     pub before: RetainedParams,

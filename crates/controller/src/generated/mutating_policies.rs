@@ -36,7 +36,6 @@ use crate::{
     },
 };
 
-/// The API group.
 const GROUP: &str = "admissionregistration.k8s.io";
 /// The versions that are known, the best first.
 pub const VERSIONS: [&str; 2] = ["v1", "v1beta1"];
@@ -46,16 +45,13 @@ const DISCOVERY_INTERVAL: Duration = Duration::from_secs(10);
 /// The two kinds.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
-    /// The policy.
     Policy,
-    /// Its binding.
     Binding,
 }
 
 impl Kind {
     const ALL: [Self; 2] = [Self::Policy, Self::Binding];
 
-    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Policy => "MutatingAdmissionPolicy",
@@ -70,7 +66,6 @@ impl Kind {
         }
     }
 
-    /// Its resource in a version.
     pub fn resource(self, version: &str) -> ApiResource {
         ApiResource {
             group: GROUP.to_owned(),

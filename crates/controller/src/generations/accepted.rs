@@ -15,9 +15,7 @@ const MAX_MESSAGE_CHARS: usize = 3000;
 /// A profile that may be applied.
 #[derive(Debug)]
 pub struct AcceptedProfile {
-    /// The profile.
     pub profile: Arc<ToolSecurityProfile>,
-    /// The compiled profile.
     pub compiled: Checked<Compiled>,
 }
 

@@ -16,7 +16,6 @@ use crate::{api_request::ApiError, watch::store::ObservedProfile};
 /// Time between two attempts to save the revision.
 const RETRY_INTERVAL: Duration = Duration::from_secs(30);
 
-/// The saved revision of a profile.
 #[derive(Debug, Default)]
 pub struct SavedRevision {
     /// True if the revision was read, or is not needed.

@@ -13,7 +13,6 @@ const MAX_MESSAGE_CHARS: usize = 3000;
 /// A generation that probes refuted: with it in effect, an API server denied a compliant object.
 #[derive(Clone, Debug)]
 pub struct RefutedGeneration {
-    /// The generation.
     pub generation: i64,
     /// Why it is not accepted.
     pub rejection: Arc<Rejection>,

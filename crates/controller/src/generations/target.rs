@@ -44,7 +44,6 @@ pub enum DryRunAnswer {
     Accepted,
     /// It rejects one of them.
     Rejected(Arc<Rejection>),
-    /// It gave no verdict.
     NoVerdict(ApiError),
 }
 
@@ -53,7 +52,6 @@ pub enum DryRunAnswer {
 pub struct Decision {
     /// The verdict on the proposed generation, for the status.
     pub verdict: Verdict,
-    /// The target.
     pub target: Target,
 }
 

@@ -73,7 +73,6 @@ struct Row {
     refuted: bool,
     dry_run: &'static [DryRun],
     in_force: Option<bool>,
-    /// The last good generation.
     last_good: &'static [Option<i64>],
     target: Expected,
     rejected: Option<Reason>,

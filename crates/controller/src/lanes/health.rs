@@ -42,11 +42,9 @@ impl Heartbeat {
 /// The state of the controller.
 #[derive(Clone)]
 pub struct Health {
-    /// The heartbeats of the lanes.
     pub heartbeats: Vec<Arc<Heartbeat>>,
     /// The store, which must be complete.
     pub store: Arc<Store>,
-    /// The metrics.
     pub metrics: Arc<Metrics>,
 }
 

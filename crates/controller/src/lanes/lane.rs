@@ -59,7 +59,6 @@ impl LaneKey for NamespaceName {
     }
 }
 
-/// A lane.
 pub struct Lane<K> {
     cx: Arc<Context>,
     name: &'static str,

@@ -25,14 +25,8 @@ use crate::{
 /// Why the controller could not run, or ran no longer.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The HTTP server.
     #[error("cannot listen on {address}: {source}")]
-    Listen {
-        /// Where.
-        address: SocketAddr,
-        /// Why.
-        source: io::Error,
-    },
+    Listen { address: SocketAddr, source: io::Error },
     /// Flags that do not fit together.
     #[error("{0}")]
     Options(String),
@@ -42,12 +36,10 @@ pub enum Error {
     /// A task that the controller needs.
     #[error(transparent)]
     Task(#[from] TaskFailure),
-    /// The loop ended.
     #[error("the controller stopped: {0}")]
     Stopped(#[from] JoinError),
 }
 
-/// The controller.
 #[derive(Debug)]
 pub struct Controller;
 
@@ -71,7 +63,6 @@ impl Running {
 }
 
 impl Controller {
-    /// Starts it.
     pub async fn start(access: impl Into<Access>, options: Options) -> Result<Running, Error> {
         Self::start_with(access, options, CancellationToken::new()).await
     }

@@ -14,7 +14,6 @@ struct ExceptionLabels {
     state: &'static str,
 }
 
-/// Counts of exceptions.
 #[derive(Debug, Default)]
 pub struct ExceptionMetrics {
     exceptions: Family<ExceptionLabels, Gauge>,

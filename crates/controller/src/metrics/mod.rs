@@ -39,7 +39,6 @@ pub fn example() -> Result<String, std::fmt::Error> {
     Metrics::counted_once().text()
 }
 
-/// All metrics.
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
@@ -47,9 +46,7 @@ pub struct Metrics {
     pub reconciles: ReconcileMetrics,
     /// Written objects.
     pub writes: WriteMetrics,
-    /// Probes.
     pub probes: ProbeMetrics,
-    /// The background scan.
     pub scans: ScanMetrics,
     /// The port of `/readyz`.
     pub ports: HttpMetrics,

@@ -42,7 +42,6 @@ impl EnforcementResult {
     const ALL: [Self; 5] =
         [Self::Passed, Self::ViolationAdmitted, Self::CompliantPodDenied, Self::Failed, Self::Impossible];
 
-    /// As a label.
     pub fn label(self) -> &'static str {
         match self {
             Self::Passed => "passed",
@@ -70,7 +69,6 @@ pub enum MutationResult {
 impl MutationResult {
     const ALL: [Self; 4] = [Self::Native, Self::Webhook, Self::NoEngine, Self::Failed];
 
-    /// As a label.
     pub fn label(self) -> &'static str {
         match self {
             Self::Native => "native",
@@ -81,7 +79,6 @@ impl MutationResult {
     }
 }
 
-/// Results of probes.
 #[derive(Debug, Default)]
 pub struct ProbeMetrics {
     enforcement: Family<ProbeLabels, Counter>,

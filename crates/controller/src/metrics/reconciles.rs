@@ -13,7 +13,6 @@ struct ResultLabel {
     result: &'static str,
 }
 
-/// The results of a reconciliation.
 const RESULTS: [&str; 7] =
     ["ok", "finalizer_error", "compile_error", "try_error", "apply_error", "report_error", "remove_error"];
 

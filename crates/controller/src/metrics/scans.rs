@@ -23,7 +23,6 @@ struct CheckLabels {
     check: String,
 }
 
-/// The results of a scan.
 const RESULTS: [&str; 2] = ["ok", "error"];
 
 /// Scans, and the violations that they find.

@@ -46,7 +46,6 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(5);
 /// The shortest time between two checks, in case something changes the policy on each write.
 const MIN_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
-/// The state of mutation for one profile.
 #[derive(Debug)]
 pub struct MutationState {
     generation: i64,

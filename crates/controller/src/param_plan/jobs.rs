@@ -35,14 +35,11 @@ impl Class {
 /// The work to do in a namespace.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Job {
-    /// Write parameters.
     Write {
-        /// Which.
         write: Arc<Write>,
         /// True if they were right before: another writer has changed them.
         drifted: bool,
     },
-    /// Delete the parameters.
     Delete,
 }
 
@@ -101,7 +98,6 @@ impl JobQueue {
         self.lock().is_slow(profile, namespace);
     }
 
-    /// A job has ended.
     pub fn ended(&self, profile: &ProfileName, namespace: &NamespaceName) {
         self.lock().ended(profile, namespace);
     }
@@ -110,7 +106,6 @@ impl JobQueue {
 /// State of the namespaces that were not tried yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PendingWrites {
-    /// None.
     Nothing,
     /// Some wait for their turn or an answer.
     Some,
@@ -118,12 +113,9 @@ pub enum PendingWrites {
     Until(Instant),
 }
 
-/// A job that was begun.
 #[derive(Debug, PartialEq)]
 pub struct StartedJob {
-    /// The profile.
     pub profile: ProfileName,
-    /// The namespace.
     pub namespace: NamespaceName,
     /// The work to do.
     pub job: Job,

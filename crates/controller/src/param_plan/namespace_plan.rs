@@ -13,7 +13,6 @@ use crate::watch::{
     store::{ObservedNamespace, ObservedParams},
 };
 
-/// Parameters to write.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Write {
     /// The desired parameters.
@@ -49,7 +48,6 @@ pub struct NamespacePlan {
 pub enum ParamsAction {
     /// Nothing: the parameters are right, or none are needed.
     Nothing(Option<Arc<ObservedParams>>),
-    /// Write parameters.
     Write(Arc<Write>),
     /// Remove parameters that should not be there.
     Remove,
@@ -67,9 +65,7 @@ impl NamespacePlan {
 /// How to compute the parameters of namespaces.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules<'a> {
-    /// The profile.
     pub profile: &'a ToolSecurityProfile,
-    /// Its compiled form.
     pub compiled: &'a Compiled,
     /// The parameters to keep for policies in the cluster.
     pub keep: &'a RetainedParams,
@@ -141,7 +137,6 @@ pub fn is_as_desired(desired: &JsonBox<ToolSecurityParamsSpec>, observed: &Obser
     observed.spec.as_ref() == Some(desired) && !observed.held
 }
 
-/// The parameters of the probe namespace.
 fn probe_params(compiled: &Compiled, namespace: &Namespace, now: Timestamp) -> Option<ToolSecurityParams> {
     let mut params = compiled.params(namespace, [], now)?;
     params.spec = compiled.probes.params.clone()?;

@@ -76,7 +76,6 @@ impl Plan {
         before
     }
 
-    /// The plan for a namespace.
     pub fn get(&self, namespace: &str) -> Option<&NamespacePlan> {
         self.namespaces.get(namespace)
     }

@@ -54,7 +54,6 @@ pub struct Failure {
     failures: u32,
     /// When to try again.
     again: Instant,
-    /// Why.
     message: String,
     /// True if they should have been deleted.
     deleting: bool,
@@ -133,7 +132,6 @@ impl ProfileParams {
         current && kept
     }
 
-    /// The job for a namespace.
     pub fn job(
         &self,
         namespace: &str,

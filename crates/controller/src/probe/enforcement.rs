@@ -55,7 +55,6 @@ fn enforced(all: &[ProbedPolicy], checks: &str) -> String {
     text
 }
 
-/// The probe of enforcement of a profile.
 pub struct EnforcementProbe {
     namespace: Arc<ProbeNamespace>,
     metrics: Arc<Metrics>,

@@ -38,18 +38,14 @@ pub struct ProbeNamespace {
 /// Answer of an API server.
 #[derive(Debug)]
 pub struct Reply {
-    /// Its HTTP status.
     pub status: StatusCode,
-    /// The texts of its warnings.
     pub warnings: Vec<String>,
-    /// Its body.
     pub body: Vec<u8>,
 }
 
 /// The verdict of one policy on an object, at one API server.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PolicyAnswer {
-    /// It would be admitted.
     Admitted {
         /// True if the policy warns.
         warned: bool,

@@ -16,9 +16,7 @@ pub enum Outcome {
     ViolationAdmitted(&'static str, &'static str),
     /// It denies, or warns about, a complying object because of this profile.
     CompliantDenied {
-        /// The kind.
         kind: &'static str,
-        /// The message.
         message: String,
         /// True if the answer is of this generation, with its parameters.
         certain: bool,
@@ -72,7 +70,6 @@ impl EnforcementAnswer {
         Self { servers: vec![(String::new(), outcome)], alone: None, enforced: String::new(), unseen: None }
     }
 
-    /// The worst result.
     pub fn worst(&self) -> &Outcome {
         self.servers.iter().map(|(_, outcome)| outcome).max_by_key(|outcome| outcome.severity()).unwrap_or(&NONE)
     }
@@ -102,7 +99,6 @@ impl EnforcementAnswer {
         }
     }
 
-    /// The condition.
     pub fn condition(&self) -> Condition {
         let (status, reason, text) = match self.worst() {
             Outcome::Passed => {

@@ -24,10 +24,8 @@ const LEASE_BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duratio
 
 /// A question about one profile.
 pub trait Question: Send + Sync + 'static {
-    /// The answer.
     type Answer: Clone + PartialEq + Send + 'static;
 
-    /// The profile.
     fn profile(&self) -> &str;
 
     /// Asks in one turn, and as often as fits into it.

@@ -31,13 +31,9 @@ use crate::{
 
 /// The reconciliation of a profile with a target generation.
 pub struct Reconcile<'a> {
-    /// The context.
     pub cx: &'a Arc<Context>,
-    /// The profile.
     pub profile: &'a str,
-    /// The profile in the cluster.
     pub observed: &'a ObservedProfile,
-    /// The state of the profile.
     pub state: &'a State,
     /// The verdict on the proposed generation.
     pub verdict: &'a Verdict,

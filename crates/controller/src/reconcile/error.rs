@@ -8,16 +8,12 @@ pub enum ReconcileError {
     /// The finalizer. Nothing was written before.
     #[error("the finalizer could not be added: {0}")]
     Finalizer(#[source] ApiError),
-    /// The last good generation.
     #[error("the last good spec could not be read: {0}")]
     LastGood(#[source] ApiError),
-    /// The dry run.
     #[error("the API server did not validate the policies and bindings: {0}")]
     DryRun(#[source] ApiError),
-    /// Policies and bindings.
     #[error("a policy or binding could not be written: {0}")]
     Apply(#[source] ApiError),
-    /// The status.
     #[error("the status could not be written: {0}")]
     Report(#[source] ApiError),
     /// The removal of the profile.

@@ -20,15 +20,12 @@ pub struct Progress {
     pub uid: String,
     /// Stages compile and check.
     pub compile: CompileState,
-    /// Stage dry run.
     pub dry_run: DryRunState,
-    /// The generations of the profile.
     pub generations: Generations,
     /// The saved revision of the last good generation.
     pub revision: SavedRevision,
     /// Stage mutate; `None` before it has looked.
     pub mutation: Option<MutationState>,
-    /// Stage report.
     pub report: ReportState,
     /// How far the removal of the profile is.
     pub removal: Removal,
@@ -36,7 +33,6 @@ pub struct Progress {
     pub failures: u32,
 }
 
-/// The progress of all profiles.
 #[derive(Debug, Default)]
 pub struct AllProgress {
     all: Mutex<BTreeMap<String, Progress>>,

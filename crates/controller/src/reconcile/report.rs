@@ -47,9 +47,7 @@ pub struct Report<'a> {
     pub in_force: Option<&'a AcceptedProfile>,
     /// Which engine mutates pods.
     pub mutation: Option<MutationStatus>,
-    /// How far the rollout is.
     pub rollout: Option<RolloutStatus>,
-    /// The same as a condition.
     pub rolled_out: Option<Condition>,
     /// Results of the background scan.
     pub scan: Option<ScanStatus>,
@@ -81,7 +79,6 @@ pub struct Namespaces {
 }
 
 impl Namespaces {
-    /// From the summary of the parameters.
     pub fn of(summary: Summary) -> Self {
         let Summary { selected, by_stage, ready, problems, unwritten, missing: _ } = summary;
         let mut failed = problems;

@@ -39,32 +39,24 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Why a profile could not be removed yet.
 #[derive(Debug, thiserror::Error)]
 pub enum RemoveError {
-    /// The binding.
     #[error("a binding could not be deleted: {0}")]
     Binding(#[source] ApiError),
-    /// The policy.
     #[error("a policy could not be deleted: {0}")]
     Policy(#[source] ApiError),
-    /// The parameters could not be listed.
     #[error("the parameters could not be listed: {0}")]
     List(#[source] ApiError),
-    /// Some parameters.
     #[error("the parameters in {namespace} and {more} more namespaces could not be deleted: {message}")]
     Params {
         /// The first of them.
         namespace: String,
         /// How many others there are.
         more: usize,
-        /// Why.
         message: String,
     },
-    /// The registration of the webhook.
     #[error("its webhook entry could not be removed: {0}")]
     Registration(#[source] ApiError),
-    /// The last good spec.
     #[error("the last good spec could not be deleted: {0}")]
     Revision(#[source] ApiError),
-    /// The finalizer.
     #[error("the finalizer could not be removed: {0}")]
     Finalizer(#[source] ApiError),
 }
@@ -81,10 +73,7 @@ pub enum Removal {
         since: Instant,
     },
     /// The API server no longer evaluates the policies, from this time on.
-    Released {
-        /// The time.
-        at: Instant,
-    },
+    Released { at: Instant },
     /// The policies are deleted; the parameters are being deleted.
     Params,
     /// Nothing is left; the watch has not yet shown that the profile is gone.

@@ -36,17 +36,12 @@ const DENIAL_POLL_INTERVAL: Duration = Duration::from_secs(30);
 
 /// One step: the work between two reads of the profile.
 pub struct RolloutStep<'a> {
-    /// The context.
     pub cx: &'a Arc<Context>,
-    /// The profile.
     pub profile: &'a str,
-    /// The profile in the cluster.
     pub observed: &'a ObservedProfile,
-    /// The state of the profile.
     pub state: &'a Arc<State>,
     /// The generation in effect.
     pub accepted: &'a Arc<AcceptedProfile>,
-    /// Its rollout.
     pub rollout: &'a Rollout,
 }
 

@@ -33,13 +33,10 @@ pub struct Outcomes {
 /// An object that does not comply.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// Its namespace.
     pub namespace: String,
-    /// Which it is.
     pub object: Reference,
     /// Its controller.
     pub owner: Option<Reference>,
-    /// The verdicts on it.
     pub outcomes: Arc<Outcomes>,
 }
 
@@ -59,7 +56,6 @@ struct Known {
     outcomes: Option<Arc<Outcomes>>,
 }
 
-/// One pass.
 #[derive(Debug)]
 pub struct Pass {
     snapshot: Snapshot,
@@ -74,7 +70,6 @@ pub struct Pass {
 }
 
 impl Pass {
-    /// Begins.
     pub fn new(snapshot: Snapshot, mut memory: Memory) -> Self {
         memory.pass = memory.pass.wrapping_add(1);
         Self { snapshot, memory, found: BTreeMap::new(), needed: BTreeSet::new(), objects: 0, evaluated: 0 }

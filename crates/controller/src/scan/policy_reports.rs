@@ -28,7 +28,6 @@ const MAX_RESULTS: usize = 100;
 /// How names begin, before the name of the profile: namespaces have reports of other tools, too.
 const PREFIX: &str = "palisade-";
 
-/// An API of reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReportApi {
     group: &'static str,

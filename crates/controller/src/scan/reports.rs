@@ -35,7 +35,6 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// So many bytes.
     pub fn new(bytes: usize) -> Self {
         Self { left: bytes, cut: BTreeMap::new() }
     }
@@ -75,7 +74,6 @@ pub fn findings<'a>(snapshot: &'a Snapshot, tallies: &'a Tallies) -> impl Iterat
 }
 
 impl Finding<'_> {
-    /// The name of the profile.
     pub fn profile(&self) -> &str {
         self.subject.name()
     }
@@ -85,7 +83,6 @@ impl Finding<'_> {
         &self.subject.accepted.compiled.enforcement
     }
 
-    /// The namespace.
     pub fn namespace(&self) -> &str {
         self.namespace
     }
@@ -121,7 +118,6 @@ pub fn desired(snapshot: &Snapshot, tallies: &Tallies, now: &Time, budget: &mut 
     reports.map(|report| (key(&report), report)).collect()
 }
 
-/// The key of a report.
 pub fn key(report: &impl Resource) -> (String, String) {
     let meta = report.meta();
     (meta.namespace.clone().unwrap_or_default(), meta.name.clone().unwrap_or_default())
@@ -142,7 +138,6 @@ pub struct Kind<K: Resource> {
     pub correction: fn(&K, K) -> Option<K>,
 }
 
-/// The kind `ToolSecurityReport`.
 pub const TOOL_SECURITY_REPORT: Kind<ToolSecurityReport> = Kind {
     name: "ToolSecurityReport",
     resource: (),

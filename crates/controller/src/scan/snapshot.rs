@@ -24,7 +24,6 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// Its name.
     pub fn name(&self) -> &str {
         &self.accepted.compiled.profile
     }

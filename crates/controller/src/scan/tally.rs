@@ -29,7 +29,6 @@ pub struct Tally {
 /// How one workload violates one check.
 #[derive(Debug)]
 pub struct Violations {
-    /// The workload.
     pub workload: Reference,
     /// The message about the first object.
     pub message: String,
@@ -40,7 +39,6 @@ pub struct Violations {
 /// A workload that could not be evaluated.
 #[derive(Debug)]
 pub struct Unjudged {
-    /// The workload.
     pub workload: Reference,
     /// Why, for the first object.
     pub message: String,
@@ -130,7 +128,6 @@ impl Tally {
     }
 }
 
-/// The totals of a profile.
 pub fn total<'a>(of_profile: impl Iterator<Item = &'a Tally>) -> ScanStatus {
     let mut total = ScanStatus::default();
     for tally in of_profile {

@@ -5,7 +5,6 @@ use palisade_api::{
     conditions::{ConditionType, Outcome, Reason},
 };
 
-/// Status of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConditionStatus {
     /// The condition holds.
@@ -33,18 +32,14 @@ impl ConditionStatus {
 /// A condition without its history.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Condition {
-    /// Which condition.
     pub type_: ConditionType,
-    /// Its status.
     pub status: ConditionStatus,
-    /// Why.
     pub reason: Reason,
     /// Why, for people.
     pub message: String,
 }
 
 impl Condition {
-    /// A condition.
     pub fn new(type_: ConditionType, status: ConditionStatus, reason: Reason, message: impl Into<String>) -> Self {
         Self { type_, status, reason, message: message.into() }
     }

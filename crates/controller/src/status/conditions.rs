@@ -26,7 +26,6 @@ fn reported(observed: &ObservedProfile, type_: ConditionType) -> Option<&str> {
     (condition.observed_generation == observed.meta.generation).then_some(condition.status.as_str())
 }
 
-/// The condition Accepted.
 pub fn accepted(verdict: &Verdict) -> Condition {
     match verdict {
         Ok(accepted) => {

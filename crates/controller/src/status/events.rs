@@ -30,7 +30,6 @@ struct Message {
 }
 
 impl Events {
-    /// Starts to send them.
     pub fn start(client: Client, instance: Option<String>, supervisor: &Supervisor) -> Self {
         let (sender, mut receiver) = mpsc::channel::<Message>(MAX_WAITING_EVENTS);
         let reporter = Reporter { controller: names::CONTROLLER.to_owned(), instance };

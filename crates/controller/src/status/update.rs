@@ -18,7 +18,6 @@ pub struct Observations {
     pub generation: Option<i64>,
     /// In the order of [`ConditionType::ALL`]; the last one only with a rollout.
     pub conditions: Vec<Condition>,
-    /// Counts of namespaces.
     pub namespaces: NamespaceCounts,
     /// The first ten that failed.
     pub failed: Vec<FailedNamespace>,
@@ -28,7 +27,6 @@ pub struct Observations {
     pub exceptions: Option<ExceptionCounts>,
     /// The engine that mutates pods, if the profile in effect mutates any.
     pub mutation: Option<MutationStatus>,
-    /// How far the rollout is.
     pub rollout: Option<RolloutStatus>,
     /// Results of the background scan.
     pub scan: Option<ScanStatus>,

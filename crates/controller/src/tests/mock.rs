@@ -16,7 +16,6 @@ use kube::{Client, client::Body};
 use palisade_kube_json::pod;
 use serde_json::{Value as Json, json};
 
-/// A request.
 #[derive(Clone, Debug)]
 pub struct RecordedRequest {
     pub method: Method,
@@ -57,7 +56,6 @@ pub enum Respond {
     After(Duration),
     /// Normally, but the answer is under way for this time.
     Late(Duration),
-    /// Not at all.
     Never,
     /// With these events of a watch.
     Events(Vec<Json>),
@@ -65,7 +63,6 @@ pub enum Respond {
 
 type Rule = Box<dyn Fn(&RecordedRequest) -> Respond + Send>;
 
-/// The server.
 pub struct Mock {
     objects: Mutex<BTreeMap<String, Json>>,
     asked: Mutex<Vec<RecordedRequest>>,
@@ -78,7 +75,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Mock {
-    /// A server, and a client of it.
     pub fn start() -> (Arc<Self>, Client) {
         let mock = Arc::new(Self {
             objects: Mutex::default(),
@@ -115,7 +111,6 @@ impl Mock {
         asked.iter().filter(|asked| asked.is_write()).map(|asked| format!("{} {}", asked.method, asked.path)).collect()
     }
 
-    /// An object by its path.
     pub fn get(&self, path: &str) -> Option<Json> {
         lock(&self.objects).get(path).cloned()
     }

@@ -20,29 +20,22 @@ use crate::watch::watch_cache::{Table, feed, version};
 /// An exception that a tenant asks for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ObservedException {
-    /// Its name.
     pub name: String,
-    /// Its `metadata.uid`.
     pub uid: String,
-    /// Its `metadata.generation`.
     pub generation: i64,
-    /// The request.
     pub request: Request,
-    /// Its reported status.
     pub reported: Reported,
 }
 
 /// The status of an exception, as written by the controller.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reported {
-    /// The conditions.
     pub conditions: Vec<Condition>,
     /// The generation that they are about.
     pub generation: Option<i64>,
 }
 
 impl Reported {
-    /// A condition.
     pub fn condition(&self, type_: ExceptionCondition) -> Option<&Condition> {
         self.conditions.iter().find(|one| one.type_ == type_.to_string())
     }
@@ -58,7 +51,6 @@ impl Reported {
 pub struct AffectedProfiles {
     /// By name, the affected profiles, each with the namespaces.
     pub profiles: BTreeMap<ProfileName, BTreeSet<NamespaceName>>,
-    /// The namespaces.
     pub namespaces: BTreeSet<NamespaceName>,
 }
 

@@ -19,7 +19,6 @@ impl<T: Serialize + DeserializeOwned> JsonBox<T> {
         Self { json: json.into(), value: PhantomData }
     }
 
-    /// The value.
     pub fn get(&self) -> T {
         serde_json::from_str(&self.json).expect("it was written as JSON")
     }

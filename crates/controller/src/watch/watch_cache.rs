@@ -23,10 +23,8 @@ struct Row<V> {
     value: V,
 }
 
-/// A change by an event.
 #[derive(Debug, PartialEq)]
 pub struct Change<K, V> {
-    /// The object.
     pub key: K,
     /// Before, if it existed.
     pub before: Option<V>,
@@ -112,7 +110,6 @@ impl<K: Ord + Clone, V: Clone + PartialEq> Table<K, V> {
         self.rows.get(key).map_or(1, |row| row.version)
     }
 
-    /// One object.
     pub fn get<Q: Ord + ?Sized>(&self, key: &Q) -> Option<&V>
     where
         K: Borrow<Q>,

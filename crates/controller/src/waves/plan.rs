@@ -63,9 +63,7 @@ impl Hold {
 /// A namespace that the profile selects.
 #[derive(Clone, Copy, Debug)]
 pub struct Member<'a> {
-    /// The namespace.
     pub namespace: &'a Namespace,
-    /// The stages at which it is.
     pub stages: Stages,
 }
 
@@ -78,7 +76,6 @@ pub struct Plan<'a> {
     pub violating: BTreeMap<&'a str, Stage>,
     /// Number of namespaces at the target stage of all waves.
     pub promoted: usize,
-    /// How many are held.
     pub held: usize,
     /// How many have yet to be promoted, in this wave or a later one.
     pub outstanding: usize,

@@ -18,7 +18,6 @@ const BACKDATE: Duration = Duration::from_hours(1);
 pub struct Generation {
     /// The authority. Its key is gone.
     pub authority: String,
-    /// The certificate.
     pub certificate: String,
     /// The key of the certificate, PKCS #8.
     pub key: String,

@@ -22,21 +22,15 @@ use tokio_rustls::rustls::{
 /// Why a certificate cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum UnusableCertificate {
-    /// The certificate.
     #[error("the certificate cannot be read: {0}")]
     Certificate(String),
-    /// The key.
     #[error("the private key cannot be read: {0}")]
     Key(String),
-    /// A new one.
     #[error("a new certificate could not be created: {0}")]
     Make(#[from] rcgen::Error),
-    /// A file.
     #[error("{path} cannot be read: {source}")]
     File {
-        /// Which.
         path: String,
-        /// Why.
         #[source]
         source: std::io::Error,
     },

@@ -15,13 +15,11 @@ pub const SECRET: &str = "palisade-webhook-cert";
 /// Why the Secret could not be maintained.
 #[derive(Debug, thiserror::Error)]
 pub enum SecretError {
-    /// The API server.
     #[error("Secret {SECRET}: {0}")]
     Api(#[source] Box<kube::Error>),
     /// It is not there, and this process may not create it: a permission to create cannot be limited to a name.
     #[error("Secret {SECRET} does not exist in palisade-system; recreate it from the manifests or the chart")]
     Missing,
-    /// No certificate.
     #[error(transparent)]
     Unusable(#[from] UnusableCertificate),
 }

@@ -32,10 +32,8 @@ pub struct StoredCertificates {
     pub previous: Option<String>,
 }
 
-/// The next step.
 #[derive(Debug)]
 pub enum Step {
-    /// Nothing.
     Stay,
     /// Store this instead, for this reason.
     Write(Box<StoredCertificates>, &'static str),
@@ -44,7 +42,6 @@ pub enum Step {
 /// Requirements for a new certificate.
 #[derive(Clone, Debug)]
 pub struct CertificateSpec {
-    /// The names it is for.
     pub names: Vec<String>,
     /// How long it is valid.
     pub life: Duration,

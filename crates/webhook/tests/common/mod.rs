@@ -72,7 +72,6 @@ impl Webhook {
         Self { running, authority, _files: files }
     }
 
-    /// A TCP connection.
     pub async fn connect(&self) -> TcpStream {
         TcpStream::connect(self.running.addr).await.unwrap()
     }
@@ -136,7 +135,6 @@ impl Webhook {
         value.unwrap_or_default()
     }
 
-    /// How many connections it has.
     pub async fn connections(&self, port: &str) -> u64 {
         let connections = self.metric(&format!("palisade_http_connections{{port=\"{port}\"}}")).await;
         assert!(connections > 0 || port != "health", "who asks has one");
@@ -176,7 +174,6 @@ pub fn request(body: &str, connection: &str) -> Vec<u8> {
     request
 }
 
-/// The head of a request.
 pub fn head(length: usize, connection: &str) -> Vec<u8> {
     format!(
         "POST /mutate/a?timeout=3s HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nConnection: {connection}\r\n\

@@ -21,12 +21,10 @@ use crate::{Error, lines::read};
 
 pub use own::{Ask, Own, own};
 
-/// A case.
 #[derive(Clone, Debug)]
 pub struct Case {
     /// Which project it comes from.
     pub source: String,
-    /// Its name.
     pub name: String,
     /// Where it stands.
     pub directory: PathBuf,
@@ -60,7 +58,6 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Adds another one.
     pub fn add(&mut self, other: Self) {
         self.compared += other.compared;
         self.equal += other.equal;

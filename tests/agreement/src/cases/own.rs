@@ -28,7 +28,6 @@ use crate::Error;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Own {
-    /// Its name.
     pub name: String,
     policy: Json,
     #[serde(default)]
@@ -42,7 +41,6 @@ pub struct Own {
     /// The oldest minor of Kubernetes that has it.
     #[serde(default = "oldest", deserialize_with = "minor")]
     pub from: Minor,
-    /// The requests.
     pub requests: Vec<Ask>,
 }
 
@@ -104,7 +102,6 @@ pub fn own(directory: &Path) -> Result<Vec<Own>, Error> {
 }
 
 impl Own {
-    /// The namespace of the case.
     pub fn namespace(&self) -> String {
         format!("adm-{}", self.name)
     }
@@ -123,7 +120,6 @@ impl Own {
         objects
     }
 
-    /// The policy and its bindings.
     pub fn policies(&self) -> Vec<Json> {
         let version = "admissionregistration.k8s.io/v1";
         let mut spec = json!({"matchConstraints": {"resourceRules": [{

@@ -113,7 +113,6 @@ fn created(case: &Case) -> Vec<Json> {
         .collect()
 }
 
-/// Compares the answer to one request.
 fn compare(case: &Case, cluster: &Cluster, wanted: &Json, asked: &Json, answer: &Json, place: &str, tally: &mut Tally) {
     let kind = answer["no_verdict"]["kind"].as_str().unwrap_or_default();
     // The object that the request needs was refused: there is nothing to compare.
@@ -160,7 +159,6 @@ fn request(case: &Case, cluster: &Cluster, wanted: &Json, asked: &Json) -> Resul
     Ok(request)
 }
 
-/// The difference, if there is one.
 fn difference(answer: &Json, review: &Review) -> Option<String> {
     let status = answer["http_status"].as_u64().unwrap_or_default();
     // The API server reports that the object already exists after all policies have admitted it.

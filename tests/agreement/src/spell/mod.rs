@@ -16,23 +16,19 @@ pub use texts::{Tally, Text};
 pub struct Random(u64);
 
 impl Random {
-    /// Begins with a seed.
     pub fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
-    /// Below a limit.
     pub fn below(&mut self, limit: usize) -> usize {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         usize::try_from(self.0 >> 33).unwrap_or_default() % limit.max(1)
     }
 
-    /// Once in so many times.
     pub fn one_in(&mut self, times: usize) -> bool {
         self.below(times) == 0
     }
 
-    /// One of several.
     pub fn pick<T: Copy>(&mut self, of: &[T]) -> T {
         of[self.below(of.len())]
     }
@@ -75,7 +71,6 @@ pub fn file(objects: &[Json], random: &mut Random) -> String {
     if random.one_in(6) { text.replace('\n', "\r\n") } else { text }
 }
 
-/// A text with some damage.
 pub fn damaged(text: &str, random: &mut Random) -> String {
     const PIECES: [&str; 34] = [
         " ",

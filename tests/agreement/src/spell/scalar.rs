@@ -19,7 +19,6 @@ pub(super) fn is_plain(text: &str) -> bool {
         && !WORDS.contains(&&*text.to_lowercase())
 }
 
-/// Whether a text can be a block.
 pub(super) fn can_be_block(text: &str) -> bool {
     !text.is_empty() && !text.chars().any(|c| (c.is_control() && c != '\n' && c != '\t') || c == '\u{feff}')
 }
@@ -83,7 +82,6 @@ fn string(text: &str, indent: usize, flow: bool, random: &mut Random) -> String 
     double(text, indent, random)
 }
 
-/// A key in quotes.
 pub(super) fn quoted_key(key: &str, random: &mut Random) -> String {
     if !key.chars().any(char::is_control) && random.one_in(2) {
         return format!("'{}'", key.replace('\'', "''"));

@@ -12,9 +12,7 @@ use crate::Error;
 /// A text, and the objects that are read in it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Text {
-    /// Its name.
     pub id: String,
-    /// The text.
     pub text: String,
     /// The documents that have something in them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -19,7 +19,6 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// What the controller writes for an edit. Statuses of profiles are not counted.
 const WRITTEN: [&str; 3] = ["toolsecurityparams", "validatingadmissionpolicies", "validatingadmissionpolicybindings"];
 
-/// What is edited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Edit {

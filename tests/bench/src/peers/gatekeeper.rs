@@ -10,7 +10,6 @@ use serde_json::{Value as Json, json};
 use super::cel_of_profile;
 use crate::{Result, arms::UID, engine::Engine, measure};
 
-/// Its namespace.
 const NAMESPACE: &str = "gatekeeper-system";
 /// Its pod, which no node runs.
 const POD: &str = "gatekeeper-0";

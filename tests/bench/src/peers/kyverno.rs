@@ -9,7 +9,6 @@ use serde_json::{Value as Json, json};
 use super::cel_of_profile;
 use crate::{Result, arms::UID, engine::Engine};
 
-/// Its namespace.
 const NAMESPACE: &str = "kyverno";
 /// How many namespaces have a Policy each.
 const NAMESPACES: u32 = 100;

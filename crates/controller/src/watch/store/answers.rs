@@ -23,7 +23,6 @@ impl Store {
         inner.namespaces_changed(change.as_slice())
     }
 
-    /// The status of a profile was written.
     pub fn wrote_status(&self, observed: &ObservedProfile, version: u64, status: ToolSecurityProfileStatus) {
         let Ok(profile) = &observed.profile else { return };
         let name = observed.meta.name.clone().unwrap_or_default();
@@ -58,7 +57,6 @@ impl Store {
         inner.params.remove(key, version);
     }
 
-    /// A policy was written.
     pub fn wrote_policy(&self, policy: ValidatingAdmissionPolicy) {
         let (key, version, value) = policy_row(policy);
         self.lock().policies.wrote(key, version, value);
@@ -84,7 +82,6 @@ impl Store {
         self.lock().bindings.remove(name.to_owned(), version);
     }
 
-    /// A binding was written.
     pub fn wrote_binding(&self, binding: ValidatingAdmissionPolicyBinding) {
         let (key, version, value) = binding_row(binding);
         self.lock().bindings.wrote(key, version, value);

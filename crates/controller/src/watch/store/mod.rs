@@ -40,7 +40,6 @@ const MAX_ANNOTATION: usize = 16 * 1024;
 /// The placeholder for a longer one: no parameter of any type can have this value.
 const TOO_LONG: &str = "(an annotation of more than 16 KiB)";
 
-/// A profile in the cluster.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ObservedProfile {
     /// Its metadata, without `managedFields`.
@@ -49,7 +48,6 @@ pub struct ObservedProfile {
     pub profile: Result<Arc<ToolSecurityProfile>, String>,
 }
 
-/// A namespace in the cluster.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ObservedNamespace {
     /// The parts that parameters and selectors read.
@@ -71,7 +69,6 @@ pub struct ObservedParams {
 /// A policy and its bindings in the cluster.
 #[derive(Clone, Debug, Default)]
 pub struct ObservedPair {
-    /// The policy, if there is one.
     pub policy: Option<Arc<ValidatingAdmissionPolicy>>,
     /// The bindings that there are, by name.
     pub bindings: BTreeMap<String, Arc<ValidatingAdmissionPolicyBinding>>,
@@ -107,7 +104,6 @@ struct Inner {
     changed: BTreeMap<String, BTreeSet<String>>,
 }
 
-/// Names of profiles.
 pub type ProfileNames = BTreeSet<ProfileName>;
 
 impl Store {
@@ -127,12 +123,10 @@ impl Store {
             && self.exceptions.synced()
     }
 
-    /// The names of all profiles.
     pub fn profiles(&self) -> ProfileNames {
         self.lock().profiles.iter().map(|(name, _)| ProfileName::new(name)).collect()
     }
 
-    /// A profile.
     pub fn profile(&self, name: &str) -> Option<Arc<ObservedProfile>> {
         self.lock().profiles.get(name).cloned()
     }
@@ -166,7 +160,6 @@ impl Store {
         Tenants { namespaces, params, exceptions: self.exceptions.of_profile(profile) }
     }
 
-    /// All namespaces.
     pub fn namespaces(&self) -> Vec<Arc<ObservedNamespace>> {
         self.lock().namespaces.iter().map(|(_, namespace)| Arc::clone(namespace)).collect()
     }
