@@ -1,6 +1,6 @@
 //! Which generation is the target, for each combination of generations and verdicts.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use palisade_api::{ToolSecurityProfile, conditions::Reason};
 use serde_json::json;
@@ -16,22 +16,18 @@ const LAST_GOOD: i64 = 1;
 const IN_FORCE: i64 = 2;
 const PROPOSED: i64 = 3;
 
-/// The same profile with each generation that the tests need.
-struct Profiles(AcceptedProfile);
+/// The same profile with each generation that the tests need. Compiling takes a while.
+static PROFILE: LazyLock<AcceptedProfile> = LazyLock::new(|| {
+    let spec = serde_json::from_value(json!({"namespaceSelector": {"matchLabels": {"a": "b"}}}));
+    let profile = ToolSecurityProfile::new("tools", spec.unwrap());
+    let compiled = palisade_gate::check(palisade_compiler::compile(&profile).unwrap()).unwrap();
+    AcceptedProfile { profile: Arc::new(profile), compiled }
+});
 
-impl Profiles {
-    fn new() -> Self {
-        let spec = serde_json::from_value(json!({"namespaceSelector": {"matchLabels": {"a": "b"}}}));
-        let profile = ToolSecurityProfile::new("tools", spec.unwrap());
-        let compiled = palisade_gate::check(palisade_compiler::compile(&profile).unwrap()).unwrap();
-        Self(AcceptedProfile { profile: Arc::new(profile), compiled })
-    }
-
-    fn generation(&self, generation: i64) -> Arc<AcceptedProfile> {
-        let mut profile = ToolSecurityProfile::clone(&self.0.profile);
-        profile.metadata.generation = Some(generation);
-        Arc::new(AcceptedProfile { profile: Arc::new(profile), compiled: self.0.compiled.clone() })
-    }
+fn accepted(generation: i64) -> Arc<AcceptedProfile> {
+    let mut profile = ToolSecurityProfile::clone(&PROFILE.profile);
+    profile.metadata.generation = Some(generation);
+    Arc::new(AcceptedProfile { profile: Arc::new(profile), compiled: PROFILE.compiled.clone() })
 }
 
 fn rejection(reason: Reason) -> Arc<Rejection> {
@@ -162,7 +158,7 @@ fn rows() -> Vec<Row> {
 
 #[test]
 fn each_combination_of_generations_has_one_target() {
-    let (profiles, rows) = (Profiles::new(), rows());
+    let rows = rows();
     for compiles in [true, false] {
         for refuted in [true, false] {
             for &dry_run in DryRun::ALL {
@@ -179,16 +175,13 @@ fn each_combination_of_generations_has_one_target() {
                         let [row] = rows[..] else { panic!("{case}: {} rows", rows.len()) };
                         let mut generations = Generations::default();
                         if refuted {
-                            generations.prove(&profiles.generation(LAST_GOOD));
+                            generations.prove(&accepted(LAST_GOOD));
                             generations.refute(PROPOSED, "why");
                         }
-                        generations.set_last_good(last_good.map(|generation| profiles.generation(generation)));
-                        generations.set_in_force(in_force.then(|| profiles.generation(IN_FORCE)));
-                        let compiled = if compiles {
-                            Ok(profiles.generation(PROPOSED))
-                        } else {
-                            Err(rejection(Reason::InvalidSpec))
-                        };
+                        generations.set_last_good(last_good.map(accepted));
+                        generations.set_in_force(in_force.then(|| accepted(IN_FORCE)));
+                        let compiled =
+                            if compiles { Ok(accepted(PROPOSED)) } else { Err(rejection(Reason::InvalidSpec)) };
                         generations.propose(Some(PROPOSED), compiled, None);
                         let Decision { verdict, target } = generations.decide(dry_run.answer());
                         let target = match target {
@@ -208,8 +201,7 @@ fn each_combination_of_generations_has_one_target() {
 
 #[test]
 fn refuted_generation_gives_way_to_the_proven_one() {
-    let profiles = Profiles::new();
-    let [one, two] = [1, 2].map(|generation| profiles.generation(generation));
+    let [one, two] = [1, 2].map(accepted);
     let mut generations = Generations::default();
     generations.propose(Some(1), Ok(Arc::clone(&one)), None);
     generations.set_last_good(Some(Arc::clone(&one)));
@@ -223,20 +215,19 @@ fn refuted_generation_gives_way_to_the_proven_one() {
     assert_eq!(generations.last_good().map(|accepted| accepted.generation()), Some(1));
     assert!(generations.candidate().is_none());
     // The next edit is tried.
-    generations.propose(Some(3), Ok(profiles.generation(3)), None);
+    generations.propose(Some(3), Ok(accepted(3)), None);
     assert_eq!(generations.candidate().map(|accepted| accepted.generation()), Some(3));
 }
 
 #[test]
 fn only_another_proven_generation_replaces_a_refuted_one() {
-    let profiles = Profiles::new();
     for proven in [None, Some(1), Some(2), Some(3)] {
         for refuted in 1..=3 {
             let mut generations = Generations::default();
-            generations.propose(Some(refuted), Ok(profiles.generation(refuted)), None);
-            generations.set_last_good(Some(profiles.generation(refuted)));
+            generations.propose(Some(refuted), Ok(accepted(refuted)), None);
+            generations.set_last_good(Some(accepted(refuted)));
             if let Some(proven) = proven {
-                generations.prove(&profiles.generation(proven));
+                generations.prove(&accepted(proven));
             }
             let result = generations.refute(refuted, "the probe was denied");
             let rejection = result.map(|result| (result.generation, Arc::clone(&result.rejection)));
@@ -256,17 +247,16 @@ fn only_another_proven_generation_replaces_a_refuted_one() {
 
 #[test]
 fn reported_refutation_counts_only_after_a_restart_with_another_last_good_generation() {
-    let profiles = Profiles::new();
     let reported = || Some(RefutedGeneration::new(2, "why", 1));
     for (last_good, proven, refuted) in
         [(None, false, false), (Some(1), false, true), (Some(2), false, false), (Some(1), true, false)]
     {
         let mut generations = Generations::default();
-        generations.set_last_good(last_good.map(|generation| profiles.generation(generation)));
+        generations.set_last_good(last_good.map(accepted));
         if proven {
-            generations.prove(&profiles.generation(1));
+            generations.prove(&accepted(1));
         }
-        generations.propose(Some(2), Ok(profiles.generation(2)), reported());
+        generations.propose(Some(2), Ok(accepted(2)), reported());
         assert_eq!(generations.candidate().is_none(), refuted, "{last_good:?} {proven}");
     }
 }
@@ -275,15 +265,14 @@ fn reported_refutation_counts_only_after_a_restart_with_another_last_good_genera
 /// refuted is replaced by it.
 #[test]
 fn reported_refutation_proves_the_last_good_generation() {
-    let profiles = Profiles::new();
     for (reported, replaced) in [(true, Some(1)), (false, None)] {
         let mut generations = Generations::default();
-        generations.set_last_good(Some(profiles.generation(1)));
+        generations.set_last_good(Some(accepted(1)));
         let report = reported.then(|| RefutedGeneration::new(2, "why", 1));
-        generations.propose(Some(2), Ok(profiles.generation(2)), report);
+        generations.propose(Some(2), Ok(accepted(2)), report);
         assert_eq!(generations.candidate().is_none(), reported);
-        generations.propose(Some(3), Ok(profiles.generation(3)), None);
-        generations.set_last_good(Some(profiles.generation(3)));
+        generations.propose(Some(3), Ok(accepted(3)), None);
+        generations.set_last_good(Some(accepted(3)));
         assert_eq!(generations.refute(3, "why").is_some(), replaced.is_some(), "{reported}");
         let last_good = generations.last_good().map(|accepted| accepted.generation());
         assert_eq!(last_good, replaced.or(Some(3)), "{reported}");
@@ -293,11 +282,10 @@ fn reported_refutation_proves_the_last_good_generation() {
 /// A process that has refuted a generation does not need the report about it, which may be of another generation.
 #[test]
 fn reported_refutation_does_not_replace_one_of_this_process() {
-    let profiles = Profiles::new();
     let mut generations = Generations::default();
-    generations.prove(&profiles.generation(1));
+    generations.prove(&accepted(1));
     generations.refute(2, "of this process");
-    generations.propose(Some(2), Ok(profiles.generation(2)), Some(RefutedGeneration::new(2, "of the status", 1)));
+    generations.propose(Some(2), Ok(accepted(2)), Some(RefutedGeneration::new(2, "of the status", 1)));
     let Decision { verdict, target } = generations.decide(None);
     assert!(verdict.unwrap_err().message.starts_with("of this process"));
     assert!(matches!(target, Target::Enforce(accepted) if accepted.generation() == 1));
@@ -305,15 +293,14 @@ fn reported_refutation_does_not_replace_one_of_this_process() {
 
 #[test]
 fn only_another_last_good_generation_is_restored_after_a_restart() {
-    let profiles = Profiles::new();
     // Generation 0 is a profile without one.
     let all = [None, Some(0), Some(1), Some(2)];
     for last_good in all {
         for proposed in all {
             for in_force in all {
                 let mut generations = Generations::default();
-                generations.set_last_good(last_good.map(|generation| profiles.generation(generation)));
-                generations.set_in_force(in_force.map(|generation| profiles.generation(generation)));
+                generations.set_last_good(last_good.map(accepted));
+                generations.set_in_force(in_force.map(accepted));
                 let restored = generations.to_restore(proposed).map(|accepted| accepted.generation());
                 let expected = last_good.filter(|last_good| *last_good != proposed.unwrap_or(0) && in_force.is_none());
                 assert_eq!(restored, expected, "{last_good:?} {proposed:?} {in_force:?}");

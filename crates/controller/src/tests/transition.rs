@@ -1,6 +1,10 @@
 //! Transitions between generations, without lanes: how each response ends one. The clock is the test's.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, LazyLock},
+    time::Duration,
+};
 
 use palisade_api::{ToolSecurityProfile, names};
 use serde_json::Value as Json;
@@ -21,12 +25,15 @@ use crate::{
 
 const PROFILE: &str = "tools";
 
-fn accepted(generation: i64) -> Arc<AcceptedProfile> {
-    // Each generation has another limit.
-    let profile: ToolSecurityProfile = serde_json::from_value(profile(PROFILE, generation, 100 + generation)).unwrap();
-    let compiled = palisade_gate::check(palisade_compiler::compile(&profile).unwrap()).unwrap();
-    Arc::new(AcceptedProfile { profile: Arc::new(profile), compiled })
-}
+/// The generations 1 to 3, each with another limit. Compiling takes a while.
+static ACCEPTED: LazyLock<[Arc<AcceptedProfile>; 3]> = LazyLock::new(|| {
+    [1, 2, 3].map(|generation| {
+        let profile = profile(PROFILE, generation, 100 + generation);
+        let profile: ToolSecurityProfile = serde_json::from_value(profile).unwrap();
+        let compiled = palisade_gate::check(palisade_compiler::compile(&profile).unwrap()).unwrap();
+        Arc::new(AcceptedProfile { profile: Arc::new(profile), compiled })
+    })
+});
 
 /// The generation in the annotation of an object.
 fn generation_of(object: &Json) -> Option<i64> {
@@ -53,7 +60,7 @@ async fn due(queue: &ProfileQueue, within: Duration) -> bool {
 async fn with_first() -> (Setup, Arc<State>) {
     let setup = setup(1);
     let state = setup.cx.states.of(PROFILE);
-    put_in_force(&setup.cx, PROFILE, &state, &accepted(1)).await.unwrap();
+    put_in_force(&setup.cx, PROFILE, &state, &ACCEPTED[0]).await.unwrap();
     assert_eq!(observed(&state), (Some(1), Some(1), None, 0));
     assert_eq!(in_cluster(&setup), [Some(1); 2]);
     assert!(due(&setup.cx.queues.params, Duration::from_secs(1)).await);
@@ -86,7 +93,7 @@ async fn response_decides_which_generation_remains() {
         let answer = respond.clone();
         setup.mock.rule(move |asked| if is_binding_of(asked, 2) { answer.clone() } else { Respond::Normally });
         let begin = Instant::now();
-        let result = put_in_force(&setup.cx, PROFILE, &state, &accepted(2)).await;
+        let result = put_in_force(&setup.cx, PROFILE, &state, &ACCEPTED[1]).await;
         let is_slow = matches!(respond, Respond::Never);
         assert_eq!(begin.elapsed().as_secs(), if is_slow { 10 } else { 0 }, "{respond:?}");
         let failed = result.as_ref().err().map(ToString::to_string);
@@ -108,7 +115,7 @@ async fn failed_transition_is_retried_after_half_a_second() {
         let (setup, state) = with_first().await;
         let answer = respond.clone();
         setup.mock.rule(move |asked| if is_binding_of(asked, 2) { answer.clone() } else { Respond::Normally });
-        put_in_force(&setup.cx, PROFILE, &state, &accepted(2)).await.unwrap_err();
+        put_in_force(&setup.cx, PROFILE, &state, &ACCEPTED[1]).await.unwrap_err();
         let repairs = &setup.cx.queues.repairs;
         assert!(!due(repairs, Duration::from_millis(300)).await, "{respond:?}");
         assert!(due(repairs, Duration::from_millis(400)).await, "{respond:?}");
@@ -119,7 +126,7 @@ async fn failed_transition_is_retried_after_half_a_second() {
 async fn rejected_first_generation_remains_with_its_error() {
     let (setup, state) = (setup(1), Arc::new(State::default()));
     setup.mock.rule(|asked| if is_binding_of(asked, 1) { Respond::Error(403) } else { Respond::Normally });
-    let error = put_in_force(&setup.cx, PROFILE, &state, &accepted(1)).await.unwrap_err();
+    let error = put_in_force(&setup.cx, PROFILE, &state, &ACCEPTED[0]).await.unwrap_err();
     assert_eq!(observed(&state), (Some(1), None, Some(error.to_string()), 1));
 }
 
@@ -138,7 +145,7 @@ async fn previous_generation_that_cannot_be_restored_is_left_to_repairs() {
         }
     });
     // The result is the rejection; the state has the later error.
-    let error = put_in_force(&setup.cx, PROFILE, &state, &accepted(2)).await.unwrap_err();
+    let error = put_in_force(&setup.cx, PROFILE, &state, &ACCEPTED[1]).await.unwrap_err();
     assert!(error.is_refusal(), "{error}");
     let (generation, confirmed, kept, failures) = observed(&state);
     assert_eq!((generation, confirmed, failures), (Some(1), Some(1), 2));
@@ -150,15 +157,15 @@ async fn previous_generation_that_cannot_be_restored_is_left_to_repairs() {
 async fn new_transition_clears_earlier_failures_and_leaves_the_rest_to_repairs_if_it_is_dropped() {
     let (setup, state) = with_first().await;
     setup.mock.rule(|asked| if is_binding_of(asked, 2) { Respond::Error(500) } else { Respond::Normally });
-    put_in_force(&setup.cx, PROFILE, &state, &accepted(2)).await.unwrap_err();
+    put_in_force(&setup.cx, PROFILE, &state, &ACCEPTED[1]).await.unwrap_err();
     assert_eq!(observed(&state).3, 1);
     // Each further failure counts.
-    write(&setup.cx, PROFILE, &accepted(2), &state).await.unwrap_err();
+    write(&setup.cx, PROFILE, &ACCEPTED[1], &state).await.unwrap_err();
     assert_eq!(observed(&state).3, 2);
     setup.mock.rule(|asked| if is_binding_of(asked, 3) { Respond::Never } else { Respond::Normally });
     {
-        let third = accepted(3);
-        let mut transition = std::pin::pin!(put_in_force(&setup.cx, PROFILE, &state, &third));
+        let third = &ACCEPTED[2];
+        let mut transition = std::pin::pin!(put_in_force(&setup.cx, PROFILE, &state, third));
         assert!(timeout(Duration::from_secs(1), &mut transition).await.is_err());
         assert_eq!(observed(&state), (Some(3), Some(1), None, 0));
         // Repairs wait for its end.
@@ -170,7 +177,7 @@ async fn new_transition_clears_earlier_failures_and_leaves_the_rest_to_repairs_i
     setup.mock.rule(|_| Respond::Normally);
     state.in_force().error = Some("an earlier error".to_owned());
     state.in_force().failures = 7;
-    write(&setup.cx, PROFILE, &accepted(3), &state).await.unwrap();
+    write(&setup.cx, PROFILE, &ACCEPTED[2], &state).await.unwrap();
     assert_eq!(observed(&state), (Some(3), Some(3), None, 0));
     assert_eq!(in_cluster(&setup), [Some(3); 2]);
 }
@@ -180,8 +187,7 @@ async fn transition_and_stop_wait_for_other_writes() {
     let (setup, state) = with_first().await;
     {
         let _repair = state.writing.lock().await;
-        let second = accepted(2);
-        let transition = put_in_force(&setup.cx, PROFILE, &state, &second);
+        let transition = put_in_force(&setup.cx, PROFILE, &state, &ACCEPTED[1]);
         assert!(timeout(Duration::from_secs(60), transition).await.is_err());
         assert_eq!((observed(&state).0, setup.mock.writes()), (Some(1), vec![]));
         assert!(timeout(Duration::from_secs(60), stop(&state)).await.is_err());
@@ -197,7 +203,7 @@ async fn slow_write_is_not_given_up_too_early() {
     setup.mock.rule(|asked| {
         if is_binding_of(asked, 2) { Respond::After(Duration::from_millis(1500)) } else { Respond::Normally }
     });
-    put_in_force(&setup.cx, PROFILE, &state, &accepted(2)).await.unwrap();
+    put_in_force(&setup.cx, PROFILE, &state, &ACCEPTED[1]).await.unwrap();
     assert_eq!(in_cluster(&setup), [Some(2); 2]);
 }
 
@@ -216,7 +222,7 @@ async fn restored_policy_and_binding_are_counted_and_reported() {
         assert_eq!((before[0] > 0, before[1]), (true, 0), "{name}");
         setup.delete(kind, PROFILE);
         setup.mock.asked();
-        write(&setup.cx, PROFILE, &accepted(1), &state).await.unwrap();
+        write(&setup.cx, PROFILE, &ACCEPTED[0], &state).await.unwrap();
         assert_eq!(in_cluster(&setup), [Some(1); 2]);
         assert_eq!([count(&written), count(&restored)], [before[0] + 1, 1], "{name}");
         // Nothing else is written, and an event names the object.
