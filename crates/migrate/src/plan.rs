@@ -130,6 +130,7 @@ pub fn migrate(
             identity: settings.identity,
             scheduling: settings.scheduling,
             images: settings.images,
+            network: settings.network,
             custom_checks: vec![],
             mutation: settings.mutation,
         };
