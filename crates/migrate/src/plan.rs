@@ -130,13 +130,13 @@ pub fn migrate(
             identity: settings.identity,
             scheduling: settings.scheduling,
             images: settings.images,
-            network: palisade_api::settings::Network::default(),
+            network: settings.network,
             custom_checks: vec![],
             mutation: settings.mutation,
         };
         let written = serde_json::to_value(&spec).unwrap_or_default();
         mistakes.extend(limits::exceeded(&written).into_iter().map(|beyond| {
-            let path = limits::origin(&beyond.location.to_string());
+            let path = limits::origin(&beyond.path);
             (index, Diagnostic::new(path, beyond.message).help("shorten the list, or split the policy"))
         }));
         migrated.push(Migrated { profile: ToolSecurityProfile::new(&name, spec), notes });
