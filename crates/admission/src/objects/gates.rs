@@ -178,7 +178,11 @@ mod tests {
             if !files.iter().all(|module| module.is_dir()) {
                 continue;
             }
-            let read = |path: std::path::PathBuf| fs::read_to_string(path.join("pkg/features/kube_features.go")).ok();
+            // 1.32 has the versions of gates in a separate file.
+            let read = |path: std::path::PathBuf| {
+                let of = |name: &str| fs::read_to_string(path.join("pkg/features").join(name)).ok();
+                of("versioned_kube_features.go").or_else(|| of("kube_features.go"))
+            };
             let sources: Vec<_> = files.into_iter().filter_map(read).collect();
             assert_eq!(sources.len(), 2, "{name}");
             for (gate, _) in ON_SINCE {
