@@ -136,7 +136,7 @@ pub fn migrate(
         };
         let written = serde_json::to_value(&spec).unwrap_or_default();
         mistakes.extend(limits::exceeded(&written).into_iter().map(|beyond| {
-            let path = limits::origin(&beyond.path);
+            let path = limits::origin(&beyond.location.to_string());
             (index, Diagnostic::new(path, beyond.message).help("shorten the list, or split the policy"))
         }));
         migrated.push(Migrated { profile: ToolSecurityProfile::new(&name, spec), notes });
