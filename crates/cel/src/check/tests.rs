@@ -141,7 +141,7 @@ fn macro_variables_shadow_qualified_names_since_1_37() {
 
 #[test]
 fn type_error_help_suggests_a_fix() {
-    let environment = environment(Minor::OLDEST, Mode::New).compose("containers", Some(&Type::Dyn));
+    let environment = environment(Minor::V1_33, Mode::New).compose("containers", Some(&Type::Dyn));
     for (source, expected) in [
         ("obejct.spec", "did you mean 'object'?"),
         ("'a'.startWith('b')", "did you mean 'startsWith'?"),
