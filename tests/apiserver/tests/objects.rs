@@ -5,7 +5,7 @@ use palisade_tests::{Cluster, TestResult, Verdict, ensure, eventually};
 use serde_json::{Value as Json, json};
 
 crate::groups::scenarios! {
-    objects_of_other_kinds_are_evaluated: Oldest 60, Judged 60;
+    objects_of_other_kinds_are_evaluated: Oldest 62, Judged 62;
 }
 
 const WIDGETS: &str = "widgets.objects.example.org";
