@@ -272,8 +272,8 @@ impl Cases<'_> {
     }
 
     fn member_within(&self, what: &Node, list: &Node, wanted: bool, scope: &Scope) -> Test {
-        if let Expr::List { elements, .. } = &list.expr {
-            let elements: Vec<_> = elements.iter().collect();
+        let mut elements = Vec::new();
+        if self.written(list, scope, &mut elements) {
             return self.value(what, scope, &mut |what| {
                 let Known::Cel(what) = what else { return NEVER };
                 self.all_values(&elements, scope, &mut Vec::new(), &mut |values| {

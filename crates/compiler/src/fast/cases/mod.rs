@@ -189,6 +189,18 @@ impl<'a> Cases<'a> {
                 self.each(list, scope, every, &mut |element| self.holds(test, wanted, &scope.with(item, element)))
             }
             ("@in", None, [what, list]) => self.member(what, list, wanted, scope),
+            // No parameter is empty: the resolver rejects such a value. So the test demands it once, for all that ask.
+            ("_!=_", None, [value, Node { expr: Expr::Literal(Literal::String(text)), .. }])
+                if text.is_empty() && root(value) == Some(PARAMETERS) && scope.get(PARAMETERS).is_none() =>
+            {
+                self.value(value, scope, &mut |value| match value {
+                    Known::Cel(value) => {
+                        self.assume(call("_!=_", vec![value, literal::string("")]));
+                        Test::Const(wanted)
+                    }
+                    _ => NEVER,
+                })
+            }
             (compared, None, [Node { expr: Expr::Call { function, target: Some(list), args }, .. }, to])
                 if &**function == "size" && args.is_empty() && self.is_list(list, scope) =>
             {

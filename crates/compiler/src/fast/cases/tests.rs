@@ -40,7 +40,7 @@ fn test(expression: &str) -> String {
 }
 
 fn params() -> Json {
-    json!({"spec": {"stringLists": {"l": ["a", "c"]}}})
+    json!({"spec": {"stringLists": {"l": ["a", "c"]}, "strings": {"s": "b"}}})
 }
 
 fn pods() -> Vec<Json> {

@@ -197,7 +197,25 @@ impl Cases<'_> {
         }
     }
 
-    fn assume(&self, atom: Node) {
+    /// Whether a list is written element by element, and adds these to `elements`. Conditions may hold in any case.
+    pub(super) fn written<'n>(&self, list: &'n Node, scope: &Scope, elements: &mut Vec<&'n Node>) -> bool {
+        match &list.expr {
+            Expr::List { elements: written, optional } if optional.is_empty() => {
+                elements.extend(written);
+                true
+            }
+            Expr::Call { function, target: None, args } => match (&**function, args.as_slice()) {
+                ("_+_", [left, right]) => self.written(left, scope, elements) && self.written(right, scope, elements),
+                ("_?_:_", [condition, yes, _]) => {
+                    self.holds(condition, true, scope) == Test::Const(true) && self.written(yes, scope, elements)
+                }
+                _ => false,
+            },
+            _ => false,
+        }
+    }
+
+    pub(super) fn assume(&self, atom: Node) {
         let mut assumed = self.assumed.borrow_mut();
         if !assumed.contains(&atom) {
             assumed.push(atom);
