@@ -30,12 +30,12 @@ fn accepting(spec: &Json) -> Vec<Minor> {
 #[test]
 fn only_clusters_before_the_portable_minor_are_stricter() {
     let later = || Minor::ALL.into_iter().filter(|minor| *minor >= PORTABLE).collect::<Vec<_>>();
-    let two_variables = custom("object.spec.containers.all(i, container, i < 100)");
+    let two_variables = custom("variables.containers.all(i, container, i < 100)");
     let removed = json!({"users": {"supplementalGroupsPolicy": "Strict"}});
     for (spec, expected) in [
         (&json!({}), Minor::ALL.to_vec()),
         (&json!({"baseline": "Baseline"}), Minor::ALL.to_vec()),
-        (&custom("object.spec.containers.all(container, true)"), Minor::ALL.to_vec()),
+        (&custom("variables.containers.all(container, true)"), Minor::ALL.to_vec()),
         (&two_variables, later()),
         (&removed, later()),
         // Of 1.34: no cluster accepts it, because a profile is portable.

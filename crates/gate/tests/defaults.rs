@@ -40,7 +40,7 @@ fn default(target: &str, path: &str, value: &Json) -> Json {
 fn invalid_default_is_rejected_with_its_field_path() {
     let long = "x".repeat(5000);
     let cases = [
-        ("Volumes", "name", json!("x"), "default: a check of volumes cannot have a default"),
+        ("Volumes", "name", json!("x"), "default: a check of volumes or objects cannot have a default"),
         ("Pod", "spec..x", json!(1), "default.path: \"spec..x\" is not a field"),
         ("Pod", "nodeSelector.in", json!("x"), "default.path: \"nodeSelector.in\" contains a reserved word"),
         ("Pod", "metadata.labels", json!({"a": "b"}), "default.path: unknown field: the spec of a pod has no metadata"),

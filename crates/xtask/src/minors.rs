@@ -26,7 +26,7 @@ const OFFLINE: [&str; 8] =
 pub(crate) enum Verb {
     /// Build control planes of other minor versions, or run the demo and all tests on them.
     Minors {
-        /// What to do. `test` builds, too, and writes the results to `docs/versions.md`.
+        /// The task. `test` builds, too, and writes the results to `docs/versions.md`.
         task: Task,
         /// Minor versions, separated by commas.
         #[arg(long, value_name = "MINORS", value_delimiter = ',', required = true)]

@@ -1,3 +1,5 @@
+//! Tests of the fields that expressions read.
+
 use super::*;
 
 const ALL: &str = "annotations finalizers generateName labels ownerReferences selfLink";

@@ -6,7 +6,7 @@ use palisade_checks::ObjectFixture;
 use super::*;
 
 #[test]
-fn fixtures_get_their_verdicts() {
+fn fixtures_of_objects_get_their_verdicts() {
     let mut count = 0;
     for check in objects::ALL {
         let fixtures: Vec<ObjectFixture> = serde_saphyr::from_str(check.fixtures).unwrap();

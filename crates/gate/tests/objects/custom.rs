@@ -231,10 +231,7 @@ fn mistakes_have_their_place_in_the_profile() {
             "Kubernetes has no resource ingress.networking.k8s.io",
         ),
         (json!({"expression": "object.spec.type =="}), "spec.customChecks[0].expression:1:20: "),
-        (
-            json!({"expression": "variables.spec.x"}),
-            "spec.customChecks[0].expression:1:1: undeclared reference to 'variables'",
-        ),
+        (json!({"expression": "variables.spec.x"}), "spec.customChecks[0].expression:1:10: undefined field 'spec'"),
         (
             json!({"expression": "true &&\n object.spec.tipe == ''"}),
             "spec.customChecks[0].expression:2:13: undefined field 'tipe' (v1, Kind=Service)",

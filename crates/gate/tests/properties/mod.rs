@@ -64,7 +64,7 @@ const PARAMETERS: [(&str, &str, &str); 13] = [
     ("caps", "StringList", "MKNOD,CHOWN"),
     ("kind", "String", "RuntimeDefault"),
     ("kinds", "StringList", "Localhost,RuntimeDefault"),
-    ("sysctls", "StringList", "kernel.msg*,net.core.somaxconn"),
+    ("sysctls", "StringList", "kernel.msgmax,net.core.somaxconn"),
     ("volume", "String", "hostPath"),
     ("volumes", "StringList", "csi,nfs"),
     ("registries", "StringList", "registry.example/team,own.example"),
