@@ -28,6 +28,16 @@ fn accepting(spec: &Json) -> Vec<Minor> {
 }
 
 #[test]
+fn example_profile_is_accepted_by_clusters_of_all_minors() {
+    let text = include_str!("../../../examples/toolforge/profile.yaml");
+    let profile: ToolSecurityProfile = serde_saphyr::from_str(text).unwrap();
+    let compiled = compile(&profile).unwrap();
+    for minor in Minor::ALL {
+        check_for(compiled.clone(), minor).unwrap_or_else(|rejected| panic!("{minor}: {rejected}"));
+    }
+}
+
+#[test]
 fn only_clusters_before_the_portable_minor_are_stricter() {
     let later = || Minor::ALL.into_iter().filter(|minor| *minor >= PORTABLE).collect::<Vec<_>>();
     let two_variables = custom("variables.containers.all(i, container, i < 100)");

@@ -85,7 +85,7 @@ pub(crate) async fn objects_of_other_kinds_are_evaluated(cluster: &mut Cluster) 
     denied(&cluster.patch_at(&at, &json!({"spec": {"type": "LoadBalancer"}})).await, "[serviceTypes]")?;
     // The kind is defined after the policy that names it. The API server finds it then.
     cluster.create_at("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &definition()).await;
-    cluster.wait_established(&[WIDGETS])?;
+    cluster.wait_established(&["crd", WIDGETS])?;
     let widgets = |version: &str| format!("/apis/objects.example.org/{version}/namespaces/objects-a/widgets");
     for version in ["v1", "v2"] {
         let found = cluster.dry_run_at(&cluster.admin, &widgets(version), &widget(version, 7)).await;
