@@ -261,21 +261,24 @@ fn reported_refutation_counts_only_after_a_restart_with_another_last_good_genera
     }
 }
 
-/// After a restart, a reported refutation also shows that the last good generation was proven: a later edit that is
-/// refuted is replaced by it.
+/// After a restart, a reported refutation also shows that the last good generation was proven, unless that is the
+/// refuted one: a later edit that is refuted is replaced by it.
 #[test]
-fn reported_refutation_proves_the_last_good_generation() {
-    for (reported, replaced) in [(true, Some(1)), (false, None)] {
-        let mut generations = Generations::default();
-        generations.set_last_good(Some(accepted(1)));
-        let report = reported.then(|| RefutedGeneration::new(2, "why", 1));
-        generations.propose(Some(2), Ok(accepted(2)), report);
-        assert_eq!(generations.candidate().is_none(), reported);
-        generations.propose(Some(3), Ok(accepted(3)), None);
-        generations.set_last_good(Some(accepted(3)));
-        assert_eq!(generations.refute(3, "why").is_some(), replaced.is_some(), "{reported}");
-        let last_good = generations.last_good().map(|accepted| accepted.generation());
-        assert_eq!(last_good, replaced.or(Some(3)), "{reported}");
+fn reported_refutation_proves_another_last_good_generation() {
+    for reported in [true, false] {
+        for last_good in [None, Some(1), Some(2)] {
+            let mut generations = Generations::default();
+            generations.set_last_good(last_good.map(accepted));
+            let report = reported.then(|| RefutedGeneration::new(2, "why", 1));
+            generations.propose(Some(2), Ok(accepted(2)), report);
+            let replaced = last_good.filter(|last_good| reported && *last_good != 2);
+            assert_eq!(generations.candidate().is_none(), replaced.is_some(), "{reported} {last_good:?}");
+            generations.propose(Some(3), Ok(accepted(3)), None);
+            generations.set_last_good(Some(accepted(3)));
+            assert_eq!(generations.refute(3, "why").is_some(), replaced.is_some(), "{reported} {last_good:?}");
+            let now = generations.last_good().map(|accepted| accepted.generation());
+            assert_eq!(now, replaced.or(Some(3)), "{reported} {last_good:?}");
+        }
     }
 }
 
