@@ -233,7 +233,7 @@ mod tests {
         let mut random = 1_u64;
         let mut one_in = |n: u64| {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (random >> 33) % n == 0
+            (random >> 33).is_multiple_of(n)
         };
         let (pacing, step) = (paced(), Duration::from_millis(500));
         let (mut edited, mut rounds) = (BTreeMap::<String, Instant>::new(), Vec::<Instant>::new());

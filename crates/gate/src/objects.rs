@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use palisade_admission::objects::Kinds;
 use palisade_api::{CustomTarget, Diagnostic, ObjectKind, ToolSecurityParamsSpec, names, objects};
 use palisade_cel::{Minor, schema::Kind};
 use palisade_checks::ObjectFixture;
@@ -30,7 +31,7 @@ pub(crate) fn unknown_kinds(compiled: &Compiled) -> Vec<Diagnostic> {
 
 fn unknown(path: FieldPath, kind: &ObjectKind) -> Option<Diagnostic> {
     let ObjectKind { group, resource, .. } = kind;
-    let mut served = BUILTIN.iter().flat_map(|kinds| kinds.resources()).filter(|one| one.group == *group);
+    let mut served = BUILTIN.iter().flat_map(Kinds::resources).filter(|one| one.group == *group);
     let is_builtin = GROUPS.contains(&group.as_str()) || served.clone().next().is_some();
     let name = if group.is_empty() { resource.clone() } else { format!("{resource}.{group}") };
     match served.find(|one| one.plural == *resource) {

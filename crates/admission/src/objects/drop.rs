@@ -68,6 +68,7 @@ const REMOVED: &[(&str, &str)] = &[
 
 /// The droppable fields that an object uses.
 #[derive(Debug, Default)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a feature of its own")]
 struct Used {
     fields: BTreeSet<(&'static str, &'static str)>,
     image_volumes: bool,

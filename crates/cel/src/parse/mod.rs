@@ -27,6 +27,7 @@ pub const MAX_NODES: usize = 1 << 20;
 
 /// The extensions of the language in an environment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub struct Syntax {
     /// Macros with two variables (`all(i, v, ...)`, `transformMap`), of Kubernetes 1.32.
     pub two_variables: bool,

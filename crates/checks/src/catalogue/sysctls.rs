@@ -17,9 +17,15 @@ use serde_json::json;
 use crate::settings::any;
 use crate::{Check, Field, FindingScope, Level, Meaning, Pss, Resolve, Rule, Text, Wildcard, matches, pod};
 
-/// The kernel's other spelling of a name, and CEL of it.
-const DOTTED: (fn(&str) -> String, fn(&str) -> String) =
-    (|name| name.replace('/', "."), |name| format!("{name}.replace('/', '.')"));
+/// The kernel's other spelling of a name.
+fn dotted(name: &str) -> String {
+    name.replace('/', ".")
+}
+
+/// CEL of the kernel's other spelling of a name.
+fn dotted_cel(name: &str) -> String {
+    format!("{name}.replace('/', '.')")
+}
 
 /// The check.
 pub static CHECK: Check = Check {
@@ -43,8 +49,7 @@ pub static CHECK: Check = Check {
         if !setting.forbidden.is_empty() {
             let path = format!("{path}.forbidden");
             let forbidden = cx.patterns(&path, &setting.forbidden, Meaning::Pattern, Wildcard::End);
-            let (constant, expression) = DOTTED;
-            terms.push(forbidden.clone().map(constant, expression).matches(&expression("s.name")));
+            terms.push(forbidden.clone().map(dotted, dotted_cel).matches(&dotted_cel("s.name")));
             says = format!("{says} + ', except: ' + {}", forbidden.says());
         }
         if terms.is_empty() {

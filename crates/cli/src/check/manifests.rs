@@ -96,7 +96,7 @@ fn candidate<'a>(object: Object<'a>, namespace: Option<&str>) -> Result<Manifest
 }
 
 /// Moves the candidates that a profile evaluates to the evaluated objects, and counts the others.
-pub(super) fn promote<'a>(manifests: &mut Manifests<'a>, inputs: &CheckInputs) {
+pub(super) fn promote(manifests: &mut Manifests<'_>, inputs: &CheckInputs) {
     let kinds = Kinds::builtin(inputs.version);
     for manifest in std::mem::take(&mut manifests.candidates) {
         let Object { api_version, kind, .. } = &manifest.object;

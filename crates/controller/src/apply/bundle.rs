@@ -288,7 +288,7 @@ async fn write_object<K: ValidatingObject>(
     let api: Api<K> = Api::all(cx.client.clone());
     let note = || {
         if K::IS_COMPILED {
-            cx.pacing.wrote()
+            cx.pacing.wrote();
         }
     };
     // Also before the write: a write without an answer may have succeeded.

@@ -19,12 +19,15 @@ use crate::{
     watch::store::ObservedProfile,
 };
 
+/// The inputs of a verdict: the generation, its fast path and the cluster's minor. The annotation for the fast path does
+/// not change the generation.
+type Inputs = (i64, Option<bool>, Minor);
+
 /// State of this stage for a profile.
 #[derive(Debug, Default)]
 pub struct CompileState {
-    /// The verdict on a generation, its fast path and the cluster's minor. The annotation for the fast path does not change
-    /// the generation.
-    verdict: Option<((i64, Option<bool>, Minor), Verdict)>,
+    /// The verdict on the last inputs.
+    verdict: Option<(Inputs, Verdict)>,
     /// Time of the next attempt, if a bug or the system caused the failure and not the profile.
     again: Option<Instant>,
 }

@@ -64,7 +64,7 @@ async fn with_first() -> (Setup, Arc<State>) {
     assert_eq!(observed(&state), (Some(1), Some(1), None, 0));
     assert_eq!(in_cluster(&setup), [Some(1); 2]);
     assert!(due(&setup.cx.queues.params, Duration::from_secs(1)).await);
-    assert!(!due(&setup.cx.queues.repairs, Duration::from_secs(60)).await);
+    assert!(!due(&setup.cx.queues.repairs, Duration::from_mins(1)).await);
     setup.mock.asked();
     (setup, state)
 }
@@ -188,9 +188,9 @@ async fn transition_and_stop_wait_for_other_writes() {
     {
         let _repair = state.writing.lock().await;
         let transition = put_in_force(&setup.cx, PROFILE, &state, &ACCEPTED[1]);
-        assert!(timeout(Duration::from_secs(60), transition).await.is_err());
+        assert!(timeout(Duration::from_mins(1), transition).await.is_err());
         assert_eq!((observed(&state).0, setup.mock.writes()), (Some(1), vec![]));
-        assert!(timeout(Duration::from_secs(60), stop(&state)).await.is_err());
+        assert!(timeout(Duration::from_mins(1), stop(&state)).await.is_err());
         assert_eq!(observed(&state).0, Some(1));
     }
     stop(&state).await;

@@ -234,7 +234,7 @@ fn mistakes_have_their_place_in_the_profile() {
         (json!({"expression": "variables.spec.x"}), "spec.customChecks[0].expression:1:10: undefined field 'spec'"),
         (
             json!({"expression": "true &&\n object.spec.tipe == ''"}),
-            "spec.customChecks[0].expression:2:13: undefined field 'tipe' (v1, Kind=Service)",
+            "spec.customChecks[0].expression:2:13: undefined field 'tipe' (/v1, Kind=Service)",
         ),
         (json!({"expression": "object.spec.type"}), "must evaluate to bool"),
         (json!({"default": {"path": "a", "value": "b"}}), "a check of volumes or objects cannot have a default"),
