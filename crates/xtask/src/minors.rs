@@ -155,12 +155,11 @@ fn with_row(page: &str, minor: &str, row: &str) -> Option<String> {
     let end = first + lines[first..].iter().take_while(|line| line.starts_with('|')).count();
     let of = |line: &str| line.trim_start_matches("| ").split('.').take(2).map(str::to_owned).collect::<Vec<_>>();
     let own: Vec<_> = minor.split('.').map(str::to_owned).collect();
-    match lines[first..end].iter().position(|line| of(line) == own) {
-        Some(place) => lines[first + place] = row,
-        None => {
-            let place = lines[first..end].iter().take_while(|line| of(line) < own).count();
-            lines.insert(first + place, row);
-        }
+    if let Some(place) = lines[first..end].iter().position(|line| of(line) == own) {
+        lines[first + place] = row;
+    } else {
+        let place = lines[first..end].iter().take_while(|line| of(line) < own).count();
+        lines.insert(first + place, row);
     }
     Some(lines.join("\n") + "\n")
 }

@@ -93,7 +93,7 @@ fn audit_counts_each_failure_in_one_annotation_once() {
     ]));
     let count = |action: &str, profile: &str| json!({"profile": profile, "action": action, "requests": 1});
     let check = |action: &str, profile: &str, check: &str| json!({"profile": profile, "action": action, "check": check, "requests": 1, "namespaces": 1});
-    let found = audited(&[event.clone()]);
+    let found = audited(std::slice::from_ref(&event));
     assert_eq!(found["totals"], json!([count("Audited", "batch"), count("Warned", "tools")]), "{found:#}");
     let checks = [
         check("Audited", "batch", "privileged"),
