@@ -56,7 +56,7 @@ fn defaults_cause_no_violation_and_overwrite_nothing() {
     let stayed = Cell::new(0);
     let pod = (pods::shape(), any::<bool>(), prop::collection::vec(pods::change(catalogue::ALL), 0..8));
     // Few bare pods are admitted by random profiles of so many checks, so that it takes many.
-    let outcome = runner(600).run(&(settings::settings(), pod), |(settings, (shape, complying, changes))| {
+    let outcome = runner(1200).run(&(settings::settings(), pod), |(settings, (shape, complying, changes))| {
         let compiled = compile(&settings, Level::Privileged);
         let judge = judge(&compiled);
         let Some(mutation) = &compiled.mutation else { return Ok(()) };
