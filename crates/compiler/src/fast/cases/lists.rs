@@ -39,6 +39,7 @@ impl Cases<'_> {
             }
             Expr::Call { function, target, args } => match (&**function, target, args.as_slice()) {
                 ("_+_", None, [left, right]) => self.is_list(left, scope) || self.is_list(right, scope),
+                ("_?_:_", None, [_, yes, no]) => self.is_list(yes, scope) && self.is_list(no, scope),
                 ("orValue", Some(_), [other]) => self.is_list(other, scope),
                 ("map" | "filter" | "transformList", Some(_), args) => looping(function, args).is_some(),
                 _ => false,
