@@ -24,9 +24,10 @@ const OFFLINE: [&str; 8] =
 
 #[derive(Subcommand)]
 pub(crate) enum Verb {
-    /// Build control planes of other minor versions, or run the demo and all tests on them.
+    /// Build control planes of other minor versions, run the demo and all tests on them, or upgrade through them.
     Minors {
-        /// The task. `test` builds, too, and writes the results to `docs/versions.md`.
+        /// The task. `test` builds, too, and writes the results to `docs/versions.md`; `upgrade` replaces the programs of a
+        /// control plane by those of each minor in turn, while pods are created.
         task: Task,
         /// Minor versions, separated by commas.
         #[arg(long, value_name = "MINORS", value_delimiter = ',', required = true)]
@@ -38,6 +39,7 @@ pub(crate) enum Verb {
 pub(crate) enum Task {
     Build,
     Test,
+    Upgrade,
 }
 
 /// Returns whether all tests have passed.
@@ -49,6 +51,11 @@ pub(crate) fn task(verb: &Verb) -> Result<bool, Error> {
         return Ok(true);
     }
     build_all()?;
+    if let Task::Upgrade = task {
+        minors.iter().try_for_each(|minor| build(minor).map(drop))?;
+        let mut scenario = cargo("test --workspace --test apiserver upgrades_through_minors");
+        return Ok(run_on("", scenario.env("PALISADE_UPGRADE", minors.join(",")))?.passed);
+    }
     let mut passed = true;
     for minor in minors {
         passed &= test(minor)?;

@@ -41,6 +41,8 @@ pub(crate) enum Group {
     OwnProfile,
     /// An upgrade of the API server.
     Upgraded,
+    /// An upgrade of the programs through several minors.
+    Minors,
     /// Other scenarios would list these objects.
     Memory,
     /// Pods of other projects, in the same namespaces as `Judged`.

@@ -164,10 +164,19 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
+    let through_minors = match upgrade::versions() {
+        Ok(versions) => {
+            versions.first().map_or_else(ControlPlane::builder, |first| ControlPlane::builder().version(first))
+        }
+        Err(error) => {
+            eprintln!("{error}");
+            return ExitCode::FAILURE;
+        }
+    };
     let lanes = Lanes::new(LANES);
     let mut known = BTreeSet::new();
     let mut all = Vec::new();
-    for (emulated, what, control_plane, group) in groups(own_policies, with_own_profile) {
+    for (emulated, what, control_plane, group) in groups(own_policies, with_own_profile, through_minors) {
         if group == Group::Upgraded && !version.is_default() {
             // An upgrade begins with an emulated minor.
             continue;
@@ -195,7 +204,11 @@ fn main() -> ExitCode {
 }
 
 /// The groups with their control planes: the minor that the API server emulates, the name of the group, the rest.
-fn groups(own_policies: Builder, with_own_profile: Builder) -> Vec<(Option<u8>, &'static str, Builder, Group)> {
+fn groups(
+    own_policies: Builder,
+    with_own_profile: Builder,
+    through_minors: Builder,
+) -> Vec<(Option<u8>, &'static str, Builder, Group)> {
     let plain = ControlPlane::builder;
     // Where no scenario reads the status of policies: checking their types took an eighth of the processors.
     let without_type_checks = || plain().type_checks(false);
@@ -223,6 +236,7 @@ fn groups(own_policies: Builder, with_own_profile: Builder) -> Vec<(Option<u8>, 
         (None, " with policies of its own", own_policies, Group::OwnPolicies),
         (None, " with a profile of its own", with_own_profile, Group::OwnProfile),
         (oldest, " upgraded", plain(), Group::Upgraded),
+        (None, " through minors", through_minors, Group::Minors),
         (None, " with large objects", without_type_checks(), Group::Memory),
         (None, " pods of others", without_type_checks(), Group::Others),
         (None, " to make fixtures", plain(), Group::Fixtures),

@@ -58,6 +58,13 @@ impl Binaries {
         }
     }
 
+    /// [`Self::locate`] on a thread of its own.
+    pub(crate) async fn located(version: &'static Version) -> Result<Self, Error> {
+        tokio::task::spawn_blocking(|| Self::locate(version))
+            .await
+            .map_err(|panic| Error::io("the search for the binaries ended")(panic.into()))?
+    }
+
     fn in_dir(dir: &Path) -> Result<Self, Error> {
         let optional = |name| Some(dir.join(name)).filter(|path| path.is_file());
         let required = |name| optional(name).ok_or_else(|| Error::AssetMissing(dir.join(name)));

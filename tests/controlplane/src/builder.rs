@@ -101,9 +101,7 @@ impl Builder {
     pub async fn start(self) -> Result<ControlPlane, Error> {
         let emulated = self.emulated_version.as_deref().map(Minor::parse).transpose()?;
         let version = self.version.map_or_else(Version::of_environment, Ok)?;
-        let binaries = tokio::task::spawn_blocking(|| Binaries::locate(version))
-            .await
-            .map_err(|panic| Error::io("the search for the binaries ended")(panic.into()))??;
+        let binaries = Binaries::located(version).await?;
         let mut attempt = 1;
         loop {
             match self.attempt(version, &binaries, emulated).await {
@@ -147,6 +145,8 @@ impl Builder {
             client: Client::new(&pki.ca, &pki.admin_token)?,
             binaries: binaries.clone(),
             limit: self.start_limit,
+            controllers: self.controllers.clone(),
+            type_checks: self.type_checks,
         };
 
         let mut etcd = Process::spawn(Component::Etcd, &binaries.etcd, &flags::etcd(), dir.path())?;
@@ -166,7 +166,7 @@ impl Builder {
             dir,
         };
         cluster.start_apiserver().await?;
-        cluster.start_controller_manager(emulated, &self.controllers, self.type_checks).await?;
+        cluster.start_controller_manager().await?;
         cluster.wait_for_pods().await?;
         Ok(cluster)
     }

@@ -10,7 +10,7 @@ use std::{
 use tokio::time::{Instant, sleep};
 
 use crate::{
-    Builder, Component, Error, Shutdown,
+    Builder, Component, Error, Shutdown, Version,
     build::Binaries,
     flags::{self, ApiServer, ETCD_SOCKET, Minor},
     http::Client,
@@ -48,6 +48,10 @@ pub(crate) struct Settings {
     pub(crate) client: Client,
     pub(crate) binaries: Binaries,
     pub(crate) limit: Duration,
+    /// Controllers of kube-controller-manager in addition to its own.
+    pub(crate) controllers: Vec<String>,
+    /// Whether kube-controller-manager checks the types of policies.
+    pub(crate) type_checks: bool,
 }
 
 impl std::fmt::Debug for Settings {
@@ -206,6 +210,22 @@ impl ControlPlane {
         Ok(())
     }
 
+    /// Replaces the API server and kube-controller-manager by those of another version, with the same data, and waits until
+    /// they are ready. etcd stays as it is.
+    ///
+    /// # Errors
+    /// The version cannot be built, or does not become ready.
+    pub async fn replace_version(&mut self, version: &'static Version) -> Result<(), Error> {
+        self.settings.binaries = Binaries::located(version).await?;
+        self.settings.apiserver.minor = Minor::of(version);
+        self.settings.apiserver.emulated = None;
+        if let Some(process) = self.controller_manager.take() {
+            process.stop(Shutdown::Graceful).await;
+        }
+        self.restart_apiserver(Shutdown::Graceful).await?;
+        self.start_controller_manager().await
+    }
+
     /// Stops the API server, starts it again and waits until it is ready.
     pub async fn restart_apiserver(&mut self, how: Shutdown) -> Result<(), Error> {
         self.stop_apiserver(how).await?;
@@ -224,12 +244,8 @@ impl ControlPlane {
         self.dir.remove()
     }
 
-    pub(crate) async fn start_controller_manager(
-        &mut self,
-        emulated: Option<Minor>,
-        controllers: &[String],
-        type_checks: bool,
-    ) -> Result<(), Error> {
+    pub(crate) async fn start_controller_manager(&mut self) -> Result<(), Error> {
+        let Settings { apiserver, controllers, type_checks, .. } = &self.settings;
         let Some(program) = &self.settings.binaries.controller_manager else {
             return Ok(());
         };
@@ -237,7 +253,7 @@ impl ControlPlane {
         let mut process = Process::spawn(
             Component::ControllerManager,
             program,
-            &flags::controller_manager(port, emulated, controllers, type_checks),
+            &flags::controller_manager(port, apiserver.emulated, controllers, *type_checks),
             self.dir.path(),
         )?;
         wait_until_ok(&self.settings, port, "/healthz", &mut [&mut process]).await?;
