@@ -133,8 +133,9 @@ impl<'a> EvaluationInputs<'a> {
             let help = "specify files with profiles by --profile";
             return Err(Failure::CouldNotRun(vec![Problem::new("at least one profile is required").help(help)]));
         }
-        let accepted = params.set(accepted)?;
-        Ok(Self { accepted, tenants, version: args.kube_version.unwrap_or(version), objects, mutators, problems })
+        let version = args.kube_version.unwrap_or(version);
+        let accepted = profiles::on(params.set(accepted)?, version)?;
+        Ok(Self { accepted, tenants, version, objects, mutators, problems })
     }
 }
 

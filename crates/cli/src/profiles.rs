@@ -9,7 +9,7 @@ use palisade_api::{
 };
 use palisade_cel::Minor;
 use palisade_compiler::{ChangedBy, Compiled, Mutation};
-use palisade_gate::Checked;
+use palisade_gate::{Checked, PORTABLE};
 use palisade_runtime::on_large_stack;
 use serde_json::Value as Json;
 
@@ -100,7 +100,7 @@ pub fn accept(object: &Object<'_>) -> Result<Accepted, Vec<Problem>> {
         }
     };
     let Some(profile) = profile.filter(|_| problems.is_empty()) else { return Err(problems) };
-    checked(profile, &|diagnostic| problem(diagnostic).at(object.source, place(object, &diagnostic.location)))
+    checked(profile, PORTABLE, &|diagnostic| problem(diagnostic).at(object.source, place(object, &diagnostic.location)))
 }
 
 /// Compiles and checks a profile of a cluster.
@@ -108,7 +108,26 @@ pub fn accept(object: &Object<'_>) -> Result<Accepted, Vec<Problem>> {
 /// # Errors
 /// All its problems.
 pub fn accept_live(profile: ToolSecurityProfile) -> Result<Accepted, Vec<Problem>> {
-    checked(profile, &problem)
+    checked(profile, PORTABLE, &problem)
+}
+
+/// Checks accepted profiles again if the API server is older than the minors for which they are checked otherwise: it may
+/// reject their expressions, or remove fields that they require.
+///
+/// # Errors
+/// All problems of the profiles with this API server.
+pub fn on(accepted: Vec<Accepted>, version: Minor) -> Result<Vec<Accepted>, Failure> {
+    if version >= PORTABLE {
+        return Ok(accepted);
+    }
+    let (mut found, mut problems) = (Vec::new(), Vec::new());
+    for one in accepted {
+        match checked(one.profile, version, &problem) {
+            Ok(one) => found.push(one),
+            Err(several) => problems.extend(several),
+        }
+    }
+    if problems.is_empty() { Ok(found) } else { Err(Failure::Wrong(problems)) }
 }
 
 /// A profile at the stage Deny everywhere: only then every error is a denial, also errors that are not violations of a
@@ -148,13 +167,17 @@ pub fn known(all: impl IntoIterator<Item = (String, Result<Accepted, Vec<Problem
     all.into_iter().filter_map(known).collect()
 }
 
-/// Compiles and checks a profile; `located` makes a problem of an error at a place in it.
-fn checked(profile: ToolSecurityProfile, located: &dyn Fn(&Diagnostic) -> Problem) -> Result<Accepted, Vec<Problem>> {
+/// Compiles a profile, and checks it for a cluster; `located` makes a problem of an error at a place in it.
+fn checked(
+    profile: ToolSecurityProfile,
+    cluster: Minor,
+    located: &dyn Fn(&Diagnostic) -> Problem,
+) -> Result<Accepted, Vec<Problem>> {
     let compiled = guarded(|| palisade_compiler::compile(&profile))
         .map_err(|problem| vec![problem])?
         .map_err(|diagnostics| diagnostics.iter().map(located).collect::<Vec<_>>())?;
     let bundle = compiled.bundle.clone();
-    match guarded(|| palisade_gate::check(compiled)).map_err(|problem| vec![problem])? {
+    match guarded(|| palisade_gate::check_for(compiled, cluster)).map_err(|problem| vec![problem])? {
         Ok(checked) => Ok(Accepted { profile, checked }),
         Err(rejected) => Err(rejected
             .diagnostics

@@ -95,9 +95,9 @@ pub fn run(args: &ReplayArgs) -> Result<(), Failure> {
         return Err(could_not_run("only one FILE can be standard input"));
     }
     let accepted = profiles::all(&files::sources(&args.profiles)?).map_err(Failure::fatal)?;
-    let accepted = args.params.set(accepted)?;
     let (tenants, version) = inputs(&args.source)?;
     let version = args.source.kube_version.unwrap_or(version);
+    let accepted = profiles::on(args.params.set(accepted)?, version).map_err(Failure::fatal)?;
     let judge = ProfileEvaluator::new(&accepted, &tenants, version, Timestamp::now())?;
     let mut replay = Replay {
         judge: &judge,

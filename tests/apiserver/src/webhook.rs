@@ -10,7 +10,7 @@ use std::{
 
 use clap::Parser;
 use kube::{Client, Config};
-use palisade_controlplane::free_address;
+use palisade_controlplane::{Feature, free_address};
 use palisade_runtime::LogOptions;
 use palisade_webhook::Options;
 use rustix::process::{Pid, Signal, kill_process};
@@ -81,6 +81,14 @@ impl Webhook {
     pub async fn start(cluster: &Cluster, url: Option<&str>, arguments: &[&str]) -> Result<Self> {
         let address = free_address()?;
         Self::start_at(cluster, address, url, arguments).await
+    }
+
+    /// [`Self::start`], if the API server has no MutatingAdmissionPolicy.
+    pub async fn start_if_needed(cluster: &Cluster) -> Result<Option<Self>> {
+        if cluster.has(&Feature::NATIVE_MUTATION).await? {
+            return Ok(None);
+        }
+        Self::start(cluster, None, &[]).await.map(Some)
     }
 
     /// [`Self::start`] at an address.

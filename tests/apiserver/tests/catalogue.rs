@@ -44,7 +44,12 @@ pub(crate) async fn fixtures_get_their_verdicts(cluster: &mut Cluster) -> TestRe
     }
     let minor = cluster.served().await?;
     let mut cases = cases()?;
-    cases.retain(|case| match Feature::lacking(&features_of(&case.fixture.pod()), minor) {
+    // The probe shows that the policy is in effect.
+    let features = |case: &Case| {
+        let probe = case.compiled.probes.violating.as_ref().map(|violating| features_of(&violating.pod));
+        [features_of(&case.fixture.pod()), probe.unwrap_or_default()].concat()
+    };
+    cases.retain(|case| match Feature::lacking(&features(case), minor) {
         Some(feature) => {
             println!("{}: skipped, the API server lacks: {feature}", case.name);
             false

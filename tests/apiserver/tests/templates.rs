@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use palisade_api::{catalogue, names};
 use palisade_checks::fixture::Fixture;
 use palisade_kube_json::{pod, workload::WORKLOADS};
-use palisade_tests::{Cluster, TestResult, Verdict, ensure, eventually};
+use palisade_tests::{Cluster, TestResult, Verdict, Webhook, ensure, eventually};
 use serde_json::{Value as Json, json};
 
-use crate::workloads::path;
+use crate::{webhook, workloads::path};
 
 crate::groups::scenarios! {
     template_gets_the_verdict_of_the_pod_that_it_becomes: Judged 100;
@@ -92,6 +92,7 @@ fn violations(verdict: &Verdict) -> Option<&str> {
 pub(crate) async fn template_gets_the_verdict_of_the_pod_that_it_becomes(cluster: &mut Cluster) -> TestResult {
     let test = "become";
     cluster.create_namespace(test, &json!({"test": test}), &json!({"uid": "52001"})).await?;
+    let engine = Webhook::start_if_needed(cluster).await?;
     cluster.enforce(&profile(test)).await?;
     let bare = pod::minimal("bare");
     cluster
@@ -133,5 +134,6 @@ pub(crate) async fn template_gets_the_verdict_of_the_pod_that_it_becomes(cluster
     println!("{admitted} pods and their templates are admitted, {denied} denied alike, {invalid} are invalid");
     ensure!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
     ensure!(admitted > 20 && denied > 100, "{admitted} {denied}");
-    cluster.delete_profile(test).await
+    cluster.delete_profile(test).await?;
+    webhook::end(engine).await
 }

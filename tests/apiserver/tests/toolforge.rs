@@ -2,11 +2,11 @@
 
 use palisade_api::{RolloutPhase, RolloutStatus};
 use palisade_kube_json::workload::WORKLOADS;
-use palisade_tests::{Cluster, TestResult, Verdict, dry_run_answer, ensure, eventually, root};
+use palisade_tests::{Cluster, TestResult, Verdict, Webhook, dry_run_answer, ensure, eventually, root};
 use serde::Deserialize;
 use serde_json::{Map, Value as Json, json};
 
-use crate::{history::palisade, rollout, workloads::path};
+use crate::{history::palisade, rollout, webhook, workloads::path};
 
 crate::groups::scenarios! {
     example_answers_what_a_tool_expects: Judged 110;
@@ -86,6 +86,7 @@ pub(crate) async fn example_answers_what_a_tool_expects(cluster: &mut Cluster) -
             cluster.answer_to("POST", &collection(&namespace(&case.namespace), earlier)?, earlier).await?;
         }
     }
+    let engine = Webhook::start_if_needed(cluster).await?;
     let profiles = [example("profile.yaml")?, example("images.yaml")?];
     for profile in &profiles {
         cluster.enforce(profile).await?;
@@ -106,7 +107,7 @@ pub(crate) async fn example_answers_what_a_tool_expects(cluster: &mut Cluster) -
     for profile in &profiles {
         cluster.delete_profile(profile["metadata"]["name"].as_str().unwrap_or_default()).await?;
     }
-    Ok(())
+    webhook::end(engine).await
 }
 
 /// The answer has the form that docs/exceptions.md describes.
@@ -182,6 +183,7 @@ pub(crate) async fn tools_go_from_audit_to_deny(cluster: &mut Cluster) -> TestRe
             eventually("a tool's object", || cluster.answer_to("POST", &collection, &object)).await?;
         }
     }
+    let engine = Webhook::start_if_needed(cluster).await?;
     let mut profile = example("profile.yaml")?;
     profile["metadata"]["name"] = TOOLS_TEST.into();
     profile["spec"]["namespaceSelector"]["matchLabels"] = json!({"tenancy": TOOLS_TEST});
@@ -209,7 +211,8 @@ pub(crate) async fn tools_go_from_audit_to_deny(cluster: &mut Cluster) -> TestRe
     let verdict = cluster.dry_run_at(&cluster.admin, &collection(&name(0), &nginx.object)?, &nginx.object).await;
     ensure!(verdict.denial().is_some(), "{verdict:?}");
     rollout::permit(cluster, "delete")?;
-    cluster.delete_profile(TOOLS_TEST).await
+    cluster.delete_profile(TOOLS_TEST).await?;
+    webhook::end(engine).await
 }
 
 /// How many namespaces of the test are ready, and how many are not.

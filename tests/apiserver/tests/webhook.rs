@@ -265,6 +265,15 @@ pub(crate) async fn registered(webhook: &Webhook, count: f64) -> Result<(), Stri
     .await
 }
 
+/// Ends a webhook that was started because an engine was needed, once no profile needs it.
+pub(crate) async fn end(webhook: Option<Webhook>) -> TestResult {
+    if let Some(webhook) = webhook {
+        registered(&webhook, 0.0).await?;
+        webhook.stop().await?;
+    }
+    Ok(())
+}
+
 pub(crate) async fn engine_change_leaves_no_pod_unmutated(cluster: &mut Cluster) -> TestResult {
     let test = "webhook-engine";
     let namespace = prepare(cluster, test).await?;

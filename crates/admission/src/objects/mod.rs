@@ -228,9 +228,9 @@ impl Kinds {
         if sent.subresource.is_empty() {
             return Ok((&r.source, r.api_version(), &r.kind));
         }
-        let found = r.subresource(sent.subresource).ok_or_else(|| {
-            Refused::NoVerdict(format!("{}/{} is not served: there is no such subresource", r.plural, sent.subresource))
-        })?;
+        // The API server answers before admission.
+        let not_found = || Refused::NotFound("the server could not find the requested resource".to_owned());
+        let found = r.subresource(sent.subresource).ok_or_else(not_found)?;
         Ok((&found.source, found.api_version(), &found.kind))
     }
 

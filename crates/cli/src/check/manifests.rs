@@ -167,7 +167,7 @@ pub(super) fn inputs(
     if accepted.is_empty() {
         return Err(could_not_run("at least one profile is required, and there is none in the cluster"));
     }
-    let accepted = parameters::set(accepted, &config.parameters)?;
+    let accepted = profiles::on(parameters::set(accepted, &config.parameters)?, version).map_err(Failure::fatal)?;
     let mut unknown = BTreeMap::new();
     let known: BTreeSet<_> = tenants.iter().map(|one| one.name.clone()).collect();
     for name in names.difference(&known) {

@@ -48,7 +48,9 @@ pub fn run(args: &DiffArgs) -> Result<(), Failure> {
     }
     let mut inputs = DiffInputs::read(args)?;
     let mut problems = std::mem::take(&mut inputs.problems);
-    let (before, after) = sides(args, &inputs)?;
+    let (before, mut after) = sides(args, &inputs)?;
+    // What is in effect was accepted by the cluster.
+    after.profiles = profiles::on(after.profiles, inputs.version).map_err(Failure::fatal)?;
     let difference = Difference::new(&before.profiles, &after.profiles, &inputs.tenants, inputs.version)?;
     let about = about(&before, &after, &difference, &inputs);
     if difference.matters(inputs.is_whole) && judges {

@@ -54,7 +54,7 @@ pub fn read(args: &EvalArgs) -> Result<Cluster, Failure> {
     if !problems.is_empty() {
         return Err(Failure::CouldNotRun(problems));
     }
-    let accepted = args.params.set(accepted)?;
+    let accepted = profiles::on(args.params.set(accepted)?, args.kube_version).map_err(Failure::fatal)?;
     // The cluster has accepted them, so they have no errors.
     let (tenants, _) = namespaces::among(&objects);
     profiles::tell(&accepted, &tenants);

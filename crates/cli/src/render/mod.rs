@@ -27,7 +27,7 @@ pub fn run(args: &RenderArgs) -> Result<(), Failure> {
         return Err(Failure::CouldNotRun(vec![Problem::new(message)]));
     }
     let sources = files::sources(std::slice::from_ref(&args.profile))?;
-    let accepted = args.params.set(profiles::all(&sources)?)?;
+    let accepted = profiles::on(args.params.set(profiles::all(&sources)?)?, args.kube_version)?;
     let namespaces = match &args.namespaces {
         Some(path) => namespaces::read(&files::read(path)?)?,
         None => Vec::new(),

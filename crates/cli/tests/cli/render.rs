@@ -343,6 +343,42 @@ fn supported_versions_are_accepted() {
 }
 
 #[test]
+fn a_profile_that_an_older_minor_cannot_enforce_is_rejected_for_this_minor() {
+    let profile = |spec: &str| {
+        format!(
+            "{{apiVersion: toolsecurity.dev/v1alpha1, kind: ToolSecurityProfile, metadata: {{name: p}}, spec: \
+             {{namespaceSelector: {{matchLabels: {{a: b}}}}, baseline: Baseline, {spec}}}}}"
+        )
+    };
+    let removed = profile("users: {supplementalGroupsPolicy: Strict}");
+    let newer = profile(
+        "customChecks: [{id: one, target: Pod, message: m, expression: \
+         'object.metadata.?labels.orValue({}).exists(key, value, key == value)'}]",
+    );
+    let pod = b"{apiVersion: v1, kind: Pod, metadata: {name: a, namespace: n}, spec: {containers: []}}";
+    let namespace = b"{apiVersion: v1, kind: Namespace, metadata: {name: n, labels: {a: b}}}";
+    for (text, place) in
+        [(&removed, "supplementalGroupsPolicy"), (&newer, "spec.customChecks[0].expression")]
+    {
+        let files: [(&str, &[u8]); 3] = [("p.yaml", text.as_bytes()), ("pod.yaml", pod), ("ns.yaml", namespace)];
+        let commands: [&[&str]; 5] = [
+            &["render", "p.yaml"],
+            &["check", "pod.yaml", "--profile", "p.yaml", "--namespaces", "ns.yaml"],
+            &["report", "pod.yaml", "--profile", "p.yaml", "--namespaces", "ns.yaml"],
+            &["suggest", "pod.yaml", "--profile", "p.yaml", "--namespaces", "ns.yaml"],
+            &["diff", "p.yaml", "p.yaml", "pod.yaml", "--namespaces", "ns.yaml"],
+        ];
+        for command in commands {
+            let on = |version| run(&files, &[command, &["--kube-version", version]].concat());
+            let (older, current) = (on("1.32"), on("1.33"));
+            let said = format!("{}{}", older.out, older.err);
+            assert!(older.code.is_some_and(|code| code != 0) && said.contains(place), "{command:?}: {said}");
+            assert!(!current.err.contains(place), "{command:?}: {}", current.err);
+        }
+    }
+}
+
+#[test]
 fn hostile_input_is_rejected() {
     let head = "apiVersion: toolsecurity.dev/v1alpha1\nkind: ToolSecurityProfile\n";
     let mut bomb = format!("{head}a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use palisade_cel::Quantity;
+use palisade_cel::{Minor, Quantity};
 use serde_json::Value;
 
 use super::{
@@ -175,7 +175,9 @@ fn pod(checking: &mut Checking<'_>, change: Change<'_>) {
     super::super::pods::own_annotations(checking, change.new);
     let (now, before) = (&change.new["status"], &change.old["status"]);
     for (i, condition) in list(now, "conditions").iter().enumerate() {
-        let field = format!("status.conditions[{i}]");
+        // Until 1.32 it is below the path of metadata.
+        let parent = if checking.minor < Minor::V1_33 { "metadata" } else { "status" };
+        let field = format!("{parent}.conditions[{i}]");
         let generation = &condition["observedGeneration"];
         if generation.as_i64().is_some_and(|generation| generation < 0) {
             let text = "must be a non-negative integer";

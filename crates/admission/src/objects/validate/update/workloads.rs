@@ -33,10 +33,15 @@ pub(super) fn stateful_set(checking: &mut Checking<'_>, change: Change<'_>) {
         return;
     }
     let spec = |of: &Value| of.get("spec").unwrap_or(nothing()).clone();
-    if !change.same.below(&["spec"]).but(&FREE, &spec(change.new), &spec(change.old)) {
-        let text = "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', \
-                    'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and \
-                    'minReadySeconds' are forbidden";
+    let mut free = FREE.to_vec();
+    if checking.minor < Minor::V1_33 {
+        free.retain(|field| *field != "revisionHistoryLimit");
+    }
+    if !change.same.below(&["spec"]).but(&free, &spec(change.new), &spec(change.old)) {
+        let quoted: Vec<_> = free.iter().map(|field| format!("'{field}'")).collect();
+        let (last, others) =
+            quoted.split_last().map(|(last, others)| (last.as_str(), others.join(", "))).unwrap_or_default();
+        let text = format!("updates to statefulset spec for fields other than {others} and {last} are forbidden");
         checking.errors.push(FieldError::forbidden("spec", text));
     }
 }
