@@ -22,7 +22,7 @@ pub use figures::{cpu_of, memory_of, peak_of};
 pub use load::{Load, Tally};
 pub use nodes::{CONTROLLERS, Nodes};
 pub use plain::plain_get;
-pub use pods::{bare_pod, ephemeral_container, features_of, hostile_pod, tool_pod};
+pub use pods::{bare_pod, ephemeral_container, features_of, hostile_pod, remove_unserved, tool_pod};
 pub use refusing::refusing;
 pub use requests::{Verdict, dry_run_answer, dry_run_once, send};
 pub use wait::{eventually, within};

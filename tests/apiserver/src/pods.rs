@@ -108,3 +108,16 @@ pub fn features_of(pod: &Json) -> Vec<&'static Feature> {
     ];
     has.into_iter().filter(|(_, has)| *has).map(|(feature, _)| feature).collect()
 }
+
+/// Removes the fields that an API server of this minor removes from a pod that a profile has set defaults of.
+pub fn remove_unserved(pod: &mut Json, minor: u8) {
+    let mut remove = |feature: &Feature, parent: &str, field: &str| {
+        if !feature.is_in(minor)
+            && let Some(parent) = pod.pointer_mut(parent).and_then(Json::as_object_mut)
+        {
+            parent.remove(field);
+        }
+    };
+    remove(&Feature::USER_NAMESPACES, "/spec", "hostUsers");
+    remove(&Feature::SUPPLEMENTAL_GROUPS_POLICY, "/spec/securityContext", "supplementalGroupsPolicy");
+}

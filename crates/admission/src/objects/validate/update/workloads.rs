@@ -42,7 +42,7 @@ pub(super) fn stateful_set(checking: &mut Checking<'_>, change: Change<'_>) {
         let (last, others) =
             quoted.split_last().map(|(last, others)| (last.as_str(), others.join(", "))).unwrap_or_default();
         let text = format!("updates to statefulset spec for fields other than {others} and {last} are forbidden");
-        checking.errors.push(FieldError::forbidden("spec", text));
+        checking.errors.push(FieldError::forbidden("spec", &text));
     }
 }
 
