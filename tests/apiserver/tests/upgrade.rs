@@ -171,7 +171,7 @@ pub(crate) async fn upgrades_through_minors_admit_no_violation(cluster: &mut Clu
         tally.is_safe()?;
         ensure!(tally.mutated > 0 && tally.unmutated_count == 0, "{what}: {tally:?}");
     }
-    load.stop().await.is_safe()?;
+    right("at the end", &load.stop().await, &spec)?;
     webhook.stop().await?;
     cluster.delete_profile(test).await
 }

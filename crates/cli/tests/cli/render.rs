@@ -355,8 +355,8 @@ fn a_profile_that_an_older_minor_cannot_enforce_is_rejected_for_this_minor() {
         "customChecks: [{id: one, target: Pod, message: m, expression: \
          'object.metadata.?labels.orValue({}).exists(key, value, key == value)'}]",
     );
-    let pod = b"{apiVersion: v1, kind: Pod, metadata: {name: a, namespace: n}, spec: {containers: []}}";
-    let namespace = b"{apiVersion: v1, kind: Namespace, metadata: {name: n, labels: {a: b}}}";
+    let pod = b"{apiVersion: v1, kind: Pod, metadata: {name: a, namespace: tool}, spec: {containers: []}}";
+    let namespace = b"{apiVersion: v1, kind: Namespace, metadata: {name: tool, labels: {a: b}}}";
     for (text, place) in [(&removed, "supplementalGroupsPolicy"), (&newer, "spec.customChecks[0].expression")] {
         let files: [(&str, &[u8]); 3] = [("p.yaml", text.as_bytes()), ("pod.yaml", pod), ("ns.yaml", namespace)];
         let commands: [&[&str]; 5] = [
