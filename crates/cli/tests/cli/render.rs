@@ -364,7 +364,7 @@ fn a_profile_that_an_older_minor_cannot_enforce_is_rejected_for_this_minor() {
             &["check", "pod.yaml", "--profile", "p.yaml", "--namespaces", "ns.yaml"],
             &["report", "pod.yaml", "--profile", "p.yaml", "--namespaces", "ns.yaml"],
             &["suggest", "pod.yaml", "--profile", "p.yaml", "--namespaces", "ns.yaml"],
-            &["diff", "p.yaml", "p.yaml", "pod.yaml", "--namespaces", "ns.yaml"],
+            &["diff", "p.yaml", "p.yaml", "--manifests", "pod.yaml", "--namespaces", "ns.yaml"],
         ];
         for command in commands {
             let on = |version| run(&files, &[command, &["--kube-version", version]].concat());
