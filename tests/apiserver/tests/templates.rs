@@ -11,7 +11,7 @@ use serde_json::{Value as Json, json};
 use crate::{webhook, workloads::path};
 
 crate::groups::scenarios! {
-    template_gets_the_verdict_of_the_pod_that_it_becomes: Judged 100;
+    template_gets_the_verdict_of_the_pod_that_it_becomes: Judged 100 needs USER_NAMESPACES;
 }
 
 /// A profile that defaults all that it can, redirects images, and has checks of its own.

@@ -223,14 +223,18 @@ pub(crate) fn cannot_be_handled(kind: &str, version: &str, error: &str) -> Strin
 }
 
 impl Kinds {
-    fn source(sent: Submission<'_>) -> Result<(&Source, String, &str), Refused> {
+    fn source<'r>(&self, sent: Submission<'r>) -> Result<(&'r Source, String, &'r str), Refused> {
         let r = sent.resource;
         if sent.subresource.is_empty() {
             return Ok((&r.source, r.api_version(), &r.kind));
         }
-        // The API server answers before admission.
-        let not_found = || Refused::NotFound("the server could not find the requested resource".to_owned());
-        let found = r.subresource(sent.subresource).ok_or_else(not_found)?;
+        let found = r.subresource(sent.subresource).ok_or_else(|| {
+            Refused::NoVerdict(format!("{}/{} is not served: there is no such subresource", r.plural, sent.subresource))
+        })?;
+        // `NewStorage` of `pkg/registry/core/rest/storage_core.go`.
+        if sent.subresource == "resize" && !Gate::InPlacePodVerticalScaling.is_on(self.table.minor) {
+            return Err(Refused::NotFound("the server could not find the requested resource".to_owned()));
+        }
         Ok((&found.source, found.api_version(), &found.kind))
     }
 
@@ -249,7 +253,7 @@ impl Kinds {
     }
 
     fn decode_as(&self, sent: Submission<'_>, is_new: bool) -> Result<AdmissionObject, Refused> {
-        let (source, api_version, kind) = Self::source(sent)?;
+        let (source, api_version, kind) = self.source(sent)?;
         let (mut object, mut warnings) = match source {
             Source::Struct(name) => self.decode_builtin(name, &api_version, kind, sent)?,
             Source::Custom => {

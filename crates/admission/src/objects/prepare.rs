@@ -66,7 +66,7 @@ impl Kinds {
     /// # Errors
     /// It can no longer be decoded, because of a mutation.
     pub fn prepare(&self, sent: Submission<'_>, around: &RequestContext<'_>) -> Result<Value, Refused> {
-        let (source, api_version, kind) = Self::source(sent)?;
+        let (source, api_version, kind) = self.source(sent)?;
         if let Some(old) = sent.old {
             precondition(self.minor, sent, old)?;
         }
@@ -114,7 +114,7 @@ impl Kinds {
     /// # Errors
     /// The errors in it.
     pub fn validate(&self, sent: Submission<'_>, prepared: &Value) -> Result<(), Refused> {
-        match Self::source(sent)?.0 {
+        match self.source(sent)?.0 {
             Source::Custom => {
                 self.custom(sent.resource).map_or(Ok(()), |custom| custom.validate(self.minor, sent, prepared))
             }

@@ -11,8 +11,6 @@ use palisade_cel::Minor;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::gates::Gate;
-
 /// What `tests/oracle types` writes.
 #[derive(Deserialize)]
 struct Extract {
@@ -225,13 +223,7 @@ impl Table {
     }
 
     fn read(minor: Minor, packed: &[u8]) -> io::Result<Self> {
-        let mut extract: Extract = serde_json::from_reader(io::BufReader::new(GzDecoder::new(packed)))?;
-        // `NewStorage` of `pkg/registry/core/rest/storage_core.go`: the feature gate decides whether it is served.
-        if !Gate::InPlacePodVerticalScaling.is_on(minor) {
-            for pods in extract.resources.iter_mut().filter(|r| r.group.is_empty() && r.plural == "pods") {
-                pods.subresources.retain(|subresource| subresource.name != "resize");
-            }
-        }
+        let extract: Extract = serde_json::from_reader(io::BufReader::new(GzDecoder::new(packed)))?;
         let mut structs = BTreeMap::new();
         for name in extract.structs.keys() {
             let mut of = Struct::default();
