@@ -202,7 +202,13 @@ pub fn probe_complete_warning(profile: &str) -> String {
 pub fn probe_subject(profile: &str, generation: Option<i64>, part: impl Into<Part>) -> String {
     let subject = generation.map_or_else(|| profile.to_owned(), |generation| format!("{profile}.{generation}"));
     // Short, because the value of a label has 63 characters.
-    if matches!(part.into(), Part::Checks(_)) { format!("{subject}.c") } else { subject }
+    match part.into() {
+        Part::Judge(Shape::Pods | Shape::Workloads) | Part::Guard => subject,
+        Part::Checks(Shape::Pods | Shape::Workloads) => format!("{subject}.c"),
+        // The probes of policies for objects are pod templates, as those for workloads.
+        Part::Judge(Shape::Objects) => format!("{subject}.o"),
+        Part::Checks(Shape::Objects) => format!("{subject}.oc"),
+    }
 }
 
 /// The name of a profile's `ToolSecurityParams`, the same in each namespace.

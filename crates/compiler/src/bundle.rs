@@ -80,19 +80,20 @@ impl PolicyWithBindings {
 impl Bundle {
     /// Takes the fast path from the policies that evaluate. They give the same verdicts without it.
     pub fn remove_fast_path(&mut self) {
-        // A policy for objects has no fast path.
+        // The match condition of the guard is no fast path.
         let Self {
             pods,
             workloads,
             checks_of_pods,
             checks_of_workloads,
-            objects: _,
-            checks_of_objects: _,
+            objects,
+            checks_of_objects,
             guard: _,
             mutation: _,
         } = self;
-        let checks = [checks_of_pods, checks_of_workloads].into_iter().filter_map(|pair| pair.as_deref_mut());
-        for pair in [pods].into_iter().chain(workloads).chain(checks) {
+        let boxed = [checks_of_pods, checks_of_workloads, objects, checks_of_objects];
+        let boxed = boxed.into_iter().filter_map(|pair| pair.as_deref_mut());
+        for pair in [pods].into_iter().chain(workloads).chain(boxed) {
             if let Some(spec) = &mut pair.policy.spec {
                 spec.match_conditions = None;
             }
@@ -267,16 +268,18 @@ impl Source<'_> {
         if checks.is_empty() {
             return None;
         }
-        let rules = RequestRules::of_kinds(checks.iter().flat_map(|check| &check.kinds));
+        let rules = RequestRules::of_kinds(checks.iter().flat_map(|check| &check.kinds)).with_probes();
         // Without a check that reads parameters, it also evaluates namespaces whose parameters are missing.
         let updates = if self.parameterized && checks.iter().any(|check| check.reads_parameters) {
             PodUpdates::WithParameters
         } else {
             PodUpdates::AsCreation
         };
-        let variables = objects::variables(profile, checks, options.style);
+        let variables = objects::variables(profile, part, &checks, options.style);
+        let condition =
+            options.fast_path.then(|| objects::match_condition(profile, &checks, &variables, options.style)).flatten();
         let bindings = Bindings { profile, part, shape: Shape::Objects, rules: &rules, updates };
-        Some(self.bound(bindings, stage, None, variables))
+        Some(self.bound(bindings, stage, condition, variables))
     }
 
     /// A policy with these variables, and its bindings.

@@ -68,7 +68,6 @@ pub async fn write(cx: &Context, profile: &str, accepted: &AcceptedProfile, stat
         Some(desired) => write_pair(cx, profile, accepted, state, part, desired).await,
         None => delete_pair(cx, profile, part).await,
     };
-    // The policy for objects has no probe. An API server that enforces the policy for pods has read the one before it.
     for shape in [Shape::Objects, Shape::Pods, Shape::Workloads] {
         let [first, second] = order(cx, profile, accepted, shape);
         write(first).await?;
