@@ -61,8 +61,8 @@ pub struct PolicyWithBindings {
     /// no parameters.
     pub updates: Option<ValidatingAdmissionPolicyBinding>,
     /// The same two for namespaces with a separate stage, which `binding` and `updates` then leave out, for each
-    /// stage; empty if no namespace has one.
-    pub staged: Vec<ValidatingAdmissionPolicyBinding>,
+    /// stage; and those of a policy for objects by which updates are evaluated without parameters.
+    pub others: Vec<ValidatingAdmissionPolicyBinding>,
 }
 
 impl PolicyWithBindings {
@@ -71,9 +71,9 @@ impl PolicyWithBindings {
         self.policy.spec.as_ref().is_some_and(|spec| spec.match_conditions.is_some())
     }
 
-    /// Its bindings. Each request matches one of them.
+    /// Its bindings. Each request matches one of them; some updates of objects match two, of which one lacks parameters.
     pub fn bindings(&self) -> impl Iterator<Item = &ValidatingAdmissionPolicyBinding> {
-        [&self.binding].into_iter().chain(&self.updates).chain(&self.staged)
+        [&self.binding].into_iter().chain(&self.updates).chain(&self.others)
     }
 }
 
@@ -178,7 +178,7 @@ pub(crate) fn bundle(
             source.objects(Part::Checks(Shape::Objects), own.stage, |check| own.has(check)).map(Box::new)
         }),
         guard: guard::objects(profile, options.style)
-            .map(|(policy, binding)| Box::new(PolicyWithBindings { policy, binding, updates: None, staged: vec![] })),
+            .map(|(policy, binding)| Box::new(PolicyWithBindings { policy, binding, updates: None, others: vec![] })),
         mutation: mutation
             .filter(|mutation| mutation.engine != Engine::Webhook)
             .map(|mutation| native::pair(profile, mutation, options.style)),
@@ -254,7 +254,8 @@ impl Source<'_> {
             Shape::Pods => RequestRules::of_pods(),
             Shape::Workloads | Shape::Objects => RequestRules::of_workloads(),
         };
-        self.bound(Bindings { profile, part, shape, rules: &rules, updates }, stage, condition, variables)
+        let bindings = Bindings { profile, part, shape, rules: &rules, updates, constant: false };
+        self.bound(bindings, stage, condition, variables)
     }
 
     /// The pair that evaluates objects other than pods and workloads by some checks; `None` if there are none.
@@ -278,7 +279,8 @@ impl Source<'_> {
         let variables = objects::variables(profile, part, &checks, options.style);
         let condition =
             options.fast_path.then(|| objects::match_condition(profile, &checks, &variables, options.style)).flatten();
-        let bindings = Bindings { profile, part, shape: Shape::Objects, rules: &rules, updates };
+        let constant = checks.iter().any(|check| !check.reads_parameters);
+        let bindings = Bindings { profile, part, shape: Shape::Objects, rules: &rules, updates, constant };
         Some(self.bound(bindings, stage, condition, variables))
     }
 
@@ -291,7 +293,7 @@ impl Source<'_> {
         variables: Vec<Variable>,
     ) -> PolicyWithBindings {
         let Bindings { profile, part, rules, updates, .. } = bindings;
-        let Bound { binding, updates: of_updates, staged } = bindings.all(stage);
+        let Bound { binding, updates: of_updates, others } = bindings.all(stage);
         let parameterized = updates != PodUpdates::AsCreation;
         PolicyWithBindings {
             policy: ValidatingAdmissionPolicy {
@@ -301,7 +303,7 @@ impl Source<'_> {
             },
             binding,
             updates: of_updates,
-            staged,
+            others,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Compiles a profile into policies and bindings for the API server.
 //!
-//! `ToolSecurityProfile -> Compiled`: two policies with at most eight bindings each, whatever the number of namespaces; a
+//! `ToolSecurityProfile -> Compiled`: two policies with at most ten bindings each, whatever the number of namespaces; a
 //! third, if checks evaluate other objects than pods and workloads; one more for each with two bindings, if checks have a
 //! separate stage; and one that guards what the profile reads from
 //! namespaces, if it asks for that.
@@ -171,7 +171,7 @@ impl Compiled {
     pub fn probed_binding(&self, part: Part) -> Option<&ValidatingAdmissionPolicyBinding> {
         let pair = self.bundle.part(part)?;
         let staged = names::staged(&names::policy(&self.profile, part), self.probed_stage());
-        let staged = pair.staged.iter().find(|binding| binding.metadata.name.as_ref() == Some(&staged));
+        let staged = pair.others.iter().find(|binding| binding.metadata.name.as_ref() == Some(&staged));
         Some(staged.unwrap_or(&pair.binding))
     }
 

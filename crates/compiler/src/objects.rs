@@ -18,7 +18,7 @@ use crate::{
     Custom, ExpressionStyle, LoweredObject,
     custom::applies,
     exceptions::excepted_checks,
-    expressions::{EXCEPTED, VIOLATIONS, Variables, exempt_users, messages},
+    expressions::{EXCEPTED, UPDATED, VIOLATIONS, Variables, exempt_users, messages},
     fast::MAY_VIOLATE,
     fold::fold,
     metadata::{PROBE_NAMES, PROBE_VIOLATION, profile_name},
@@ -246,7 +246,12 @@ pub(crate) fn variables(
     let (mut found, mut reading) = (Vec::new(), Vec::new());
     for check in checks {
         let about = format!("check {} evaluates the request: its kinds, except unchanged updates", check.id);
-        all.push(&applies(check.id), &about, check.applies());
+        let mut applied = check.applies();
+        if check.reads_parameters {
+            // Without parameters, updates are evaluated by the other checks.
+            applied = format!("!({UPDATED}) && ({applied})");
+        }
+        all.push(&applies(check.id), &about, applied);
         if check.reads_parameters {
             reading.push(format!("variables.{}", applies(check.id)));
         }
