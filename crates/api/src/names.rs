@@ -148,6 +148,12 @@ pub fn updates(profile: &str, part: impl Into<Part>) -> String {
     format!("{}-updates", policy(profile, part))
 }
 
+/// The name of the binding of a policy for objects by which updates are evaluated without parameters: by the checks that
+/// are the same in all namespaces.
+pub fn unparameterized(profile: &str, part: impl Into<Part>) -> String {
+    format!("{}-unparameterized", policy(profile, part))
+}
+
 /// The profile of an evaluating policy, by the name of the policy.
 pub fn profile_of_policy(policy: &str) -> Option<&str> {
     let rest = policy.strip_prefix("palisade-")?;
@@ -168,10 +174,16 @@ pub fn bindings(profile: &str, part: impl Into<Part>) -> impl Iterator<Item = St
         [binding].into_iter().chain(staged)
     };
     // The stage of a namespace does not hold for the others.
+    let mut all = vec![policy(profile, part)];
+    if part.shape().is_some() {
+        all.push(updates(profile, part));
+    }
+    if part.shape() == Some(Shape::Objects) {
+        all.push(unparameterized(profile, part));
+    }
     let (by_stage, everywhere) = match part {
-        Part::Judge(_) => (vec![policy(profile, part), updates(profile, part)], vec![]),
-        Part::Checks(_) => (vec![], vec![policy(profile, part), updates(profile, part)]),
-        Part::Guard => (vec![], vec![policy(profile, part)]),
+        Part::Judge(_) => (all, vec![]),
+        Part::Checks(_) | Part::Guard => (vec![], all),
     };
     by_stage.into_iter().flat_map(with_stages).chain(everywhere)
 }
@@ -202,7 +214,13 @@ pub fn probe_complete_warning(profile: &str) -> String {
 pub fn probe_subject(profile: &str, generation: Option<i64>, part: impl Into<Part>) -> String {
     let subject = generation.map_or_else(|| profile.to_owned(), |generation| format!("{profile}.{generation}"));
     // Short, because the value of a label has 63 characters.
-    if matches!(part.into(), Part::Checks(_)) { format!("{subject}.c") } else { subject }
+    match part.into() {
+        Part::Judge(Shape::Pods | Shape::Workloads) | Part::Guard => subject,
+        Part::Checks(Shape::Pods | Shape::Workloads) => format!("{subject}.c"),
+        // The probes of policies for objects are pod templates, as those for workloads.
+        Part::Judge(Shape::Objects) => format!("{subject}.o"),
+        Part::Checks(Shape::Objects) => format!("{subject}.oc"),
+    }
 }
 
 /// The name of a profile's `ToolSecurityParams`, the same in each namespace.

@@ -14,7 +14,8 @@ use crate::{
     cluster::{ClusterArgs, could_not_run, failed},
     dump_files::{self, ListFile, OBJECTS, could_not_write},
     live::{self, EXCEPTIONS, Kind, NAMESPACES, PROFILES},
-    output,
+    object_kinds::ObjectKinds,
+    output, profiles,
     progress::Progress,
     report::{Failure, Problem},
 };
@@ -25,8 +26,8 @@ Examples:
   palisade diff --dump cluster/ profile.yaml
   palisade replay -p profile.yaml --dump cluster/ audit.log
 
-Exports profiles, exceptions, namespaces, pods and workloads. Secrets are never exported. Environment variables of \
-pods that are set in plain text are in the dump. The ClusterRole palisade-reader grants the required permissions.
+Exports profiles, exceptions, namespaces, pods, workloads and other objects that the profiles evaluate. Secrets are \
+never exported. Environment variables of pods that are set in plain text are in the dump. The ClusterRole palisade-reader grants the required permissions.
 
 Exit codes: 0 written, 2 could not run.";
 
@@ -57,28 +58,38 @@ pub fn run(args: &DumpArgs) -> Result<(), Failure> {
 }
 
 /// Writes all files. Returns the number of objects by kind.
-async fn write(client: &Client, directory: &Path) -> Result<BTreeMap<&'static str, usize>, Failure> {
+async fn write(client: &Client, directory: &Path) -> Result<BTreeMap<String, usize>, Failure> {
     let kinds = [PROFILES, NAMESPACES, EXCEPTIONS];
     let version = client
         .apiserver_version()
         .await
         .map_err(|error| failed("cannot read the version of the API server", &error))?;
     live::permitted(client, kinds.into_iter().chain(live::judged())).await?;
-    let (mut counts, mut progress) = (BTreeMap::new(), Progress::new());
+    let (mut counts, mut progress, mut stored) = (BTreeMap::new(), Progress::new(), Vec::new());
     for kind in kinds {
         let mut list = ListFile::create(directory, kind.2)?;
         live::each(client, kind, &mut progress, |objects| {
-            *counts.entry(kind.2).or_default() += objects.len();
+            *counts.entry(kind.2.to_owned()).or_default() += objects.len();
+            if kind == PROFILES {
+                stored.extend(objects.iter().filter_map(|object| serde_json::from_value(object.clone()).ok()));
+            }
             objects.into_iter().try_for_each(|object| list.add(&lean(object, kind.1)))
         })
         .await?;
         list.end()?;
     }
-    for kind in live::judged() {
+    // Profiles that are not accepted evaluate nothing.
+    let accepted: Vec<_> = stored.into_iter().filter_map(|one| profiles::accept_live(one).ok()).collect();
+    let others = live::others(client, &ObjectKinds::of(&accepted)).await?;
+    // Secrets stay in the cluster, whatever evaluates them.
+    let others = others.iter().filter(|(api_version, _, resource)| (&**api_version, &**resource) != ("v1", "secrets"));
+    let others = others.map(|(api_version, kind, resource)| (&**api_version, &**kind, &**resource));
+    let kinds = live::judged().map(|(api_version, kind, resource)| -> Kind<'_> { (api_version, kind, resource) });
+    for kind in kinds.chain(others) {
         let mut into = ByNamespace { directory: directory.join(OBJECTS), kind, open: None };
         live::each(client, kind, &mut progress, |objects| {
             for object in objects.into_iter().filter(|object| is_needed(kind.1, object)) {
-                *counts.entry(kind.2).or_default() += 1;
+                *counts.entry(kind.2.to_owned()).or_default() += 1;
                 into.add(object)?;
             }
             Ok(())
@@ -109,13 +120,13 @@ fn lean(mut object: Json, kind: &str) -> Json {
 }
 
 /// The objects of a kind, in a directory for each namespace.
-struct ByNamespace {
+struct ByNamespace<'a> {
     directory: PathBuf,
-    kind: Kind,
+    kind: Kind<'a>,
     open: Option<(String, ListFile)>,
 }
 
-impl ByNamespace {
+impl ByNamespace<'_> {
     fn add(&mut self, object: Json) -> Result<(), Failure> {
         let object = lean(object, self.kind.1);
         let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();

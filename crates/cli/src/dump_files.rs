@@ -39,7 +39,7 @@ pub const OBJECTS: &str = "objects";
 const LARGE: usize = 8 << 20;
 
 /// The file of a kind with all its objects in one file.
-pub fn file_of(kind: Kind) -> String {
+pub fn file_of(kind: Kind<'_>) -> String {
     format!("{}.json", kind.2)
 }
 
@@ -160,7 +160,7 @@ impl Dump {
         })
     }
 
-    /// Reads pods and workloads file by file. In a namespace, owners come before the objects that they own.
+    /// Reads objects file by file. In a namespace, owners come before the objects that they own.
     ///
     /// # Errors
     /// A file is damaged, or `found` fails.
@@ -180,7 +180,8 @@ impl Dump {
         namespaces.sort();
         for (index, namespace) in namespaces.iter().enumerate() {
             progress.show("namespaces", index, Some(namespaces.len()));
-            for (_, _, resource) in judged() {
+            for resource in resources(namespace)? {
+                let resource = resource.as_str();
                 let files = (1..).map(|number| namespace.join(numbered(resource, number)));
                 for path in files.take_while(|path| path.is_file()) {
                     found(read(&files::read(&path.display().to_string())?)?)?;
@@ -189,6 +190,23 @@ impl Dump {
         }
         Ok(())
     }
+}
+
+/// The resources with files in the directory of a namespace: workloads, then pods, then others.
+fn resources(namespace: &Path) -> Result<Vec<String>, Failure> {
+    let failed = |error: io::Error| could_not_run(format!("{}: {error}", namespace.display()));
+    let mut resources: Vec<_> = judged().map(|(_, _, resource)| resource.to_owned()).collect();
+    let mut others = Vec::new();
+    for entry in fs::read_dir(namespace).map_err(failed)? {
+        let name = entry.map_err(failed)?.file_name().into_string().unwrap_or_default();
+        let resource = name.trim_end_matches(".json").trim_end_matches(|c: char| c == '-' || c.is_ascii_digit());
+        if name == numbered(resource, 1) && !resources.iter().any(|one| one == resource) {
+            others.push(resource.to_owned());
+        }
+    }
+    others.sort();
+    resources.extend(others);
+    Ok(resources)
 }
 
 /// The objects of a file, as JSON.

@@ -1,6 +1,10 @@
-//! Input that several commands evaluate: the pods and workloads of a cluster, of a dump or of manifests, with their
+//! Input that several commands evaluate: the objects of a cluster, of a dump or of manifests, with their
 //! namespaces and the version of the API server.
 
+use std::sync::LazyLock;
+
+use palisade_admission::objects::Kinds;
+use palisade_api::names;
 use palisade_cel::Minor;
 use palisade_kube_json::json::set;
 use serde_json::Value as Json;
@@ -12,6 +16,7 @@ use crate::{
     input::{self, Found, Object, UnevaluatedArgs},
     live,
     namespaces::{self, Tenant},
+    object_kinds::ObjectKinds,
     options::{INPUT, kube_version_help},
     parameters::ParamArgs,
     profiles::{self, Accepted},
@@ -22,10 +27,10 @@ use crate::{
 /// The arguments for this input. Commands that use it in another way replace the help.
 #[derive(Debug, Default, clap::Args)]
 pub struct SourceArgs {
-    /// Evaluate the pods and workloads of the cluster. Requires permission to list them.
+    /// Evaluate the objects of the cluster. Requires permission to list them.
     #[arg(long, help_heading = INPUT, conflicts_with_all = ["dump", "namespaces"])]
     pub live: bool,
-    /// Evaluate the pods and workloads in a directory from palisade dump.
+    /// Evaluate the objects in a directory from palisade dump.
     #[arg(long, value_name = "DIR", help_heading = INPUT, conflicts_with = "namespaces")]
     pub dump: Option<String>,
     /// File with Namespaces and ToolSecurityExceptions, in addition to those among the manifests.
@@ -43,10 +48,10 @@ pub struct SourceArgs {
     pub cluster: ClusterArgs,
 }
 
-/// The source of pods and workloads.
+/// The source of objects.
 pub enum Objects<'a> {
-    /// In the cluster.
-    Cluster(&'a ClusterArgs),
+    /// In the cluster, with the kinds of other objects than pods and workloads.
+    Cluster(&'a ClusterArgs, ObjectKinds),
     /// In a dump.
     Dump(Dump),
     /// In manifests, after parsing: owners come before the objects that they own.
@@ -66,9 +71,12 @@ impl Objects<'_> {
         match self {
             Self::Files(objects) => add(objects),
             Self::Dump(dump) => dump.each(progress, add),
-            Self::Cluster(cluster) => cluster.ask(async |client| {
+            Self::Cluster(cluster, others) => cluster.ask(async |client| {
                 for kind in live::judged() {
                     live::each(&client, kind, progress, &mut add).await?;
+                }
+                for (api_version, kind, resource) in live::others(&client, &others).await? {
+                    live::each(&client, (&api_version, &kind, &resource), progress, &mut add).await?;
                 }
                 Ok(())
             }),
@@ -76,7 +84,7 @@ impl Objects<'_> {
     }
 }
 
-/// Profiles, the namespaces that they select, and the pods and workloads in them.
+/// Profiles, the namespaces that they select, and the objects in them.
 pub struct EvaluationInputs<'a> {
     /// The profiles. There is one at least.
     pub accepted: Vec<Accepted>,
@@ -84,7 +92,7 @@ pub struct EvaluationInputs<'a> {
     pub tenants: Vec<Tenant>,
     /// The version of the API server.
     pub version: Minor,
-    /// The pods and workloads.
+    /// The objects.
     pub objects: Objects<'a>,
     /// Objects in the cluster that may change pods in admission, except those of Palisade.
     pub mutators: Vec<String>,
@@ -117,7 +125,8 @@ impl<'a> EvaluationInputs<'a> {
             })?;
             let live = || found.into_iter().map(profiles::accept_live).collect::<Result<_, _>>();
             let accepted = given.map_or_else(live, Ok).map_err(Failure::CouldNotRun)?;
-            (accepted, tenants, version, Objects::Cluster(&args.cluster))
+            let kinds = ObjectKinds::of(&accepted);
+            (accepted, tenants, version, Objects::Cluster(&args.cluster, kinds))
         } else if let Some(directory) = &args.dump {
             let mut dump = Dump::open(directory)?;
             let accepted = given.unwrap_or_else(|| std::mem::take(&mut dump.profiles));
@@ -146,7 +155,7 @@ pub struct Manifests {
     pub profiles: Vec<Accepted>,
     /// The namespaces, with the exceptions in them.
     pub tenants: Vec<Tenant>,
-    /// The pods and workloads.
+    /// The objects.
     pub objects: Vec<Json>,
     /// Objects that cannot be evaluated.
     pub problems: Vec<Problem>,
@@ -196,6 +205,9 @@ impl Manifests {
                 found.problems.push(object.problem("apiVersion", why));
             } else if object.kind == profiles::KIND && reading.profiles {
                 found.profile(object, &mut problems);
+            } else if !is_cluster_scoped(object) {
+                // Profiles may evaluate its kind. If they do not, its namespace does not matter.
+                found.objects.extend(placed(object, &found.tenants, reading));
             }
         }
         found.objects.append(&mut pods);
@@ -213,7 +225,14 @@ impl Manifests {
     }
 }
 
-/// A pod or workload in its namespace.
+/// Whether it is an object of a built-in kind without a namespace, or of Palisade itself.
+fn is_cluster_scoped(object: &Object<'_>) -> bool {
+    static KINDS: LazyLock<Kinds> = LazyLock::new(|| Kinds::builtin(Minor::NEWEST));
+    let resource = KINDS.by_kind(&object.api_version, &object.kind);
+    resource.is_some_and(|resource| !resource.namespaced) || object.api_version == names::API_VERSION
+}
+
+/// An object in its namespace.
 fn placed(object: &Object<'_>, tenants: &[Tenant], reading: Reading<'_>) -> Result<Json, Problem> {
     let mut json = object.json().map_err(|mistake| mistake.problem)?;
     let own = json["metadata"]["namespace"].as_str().filter(|name| !name.is_empty());

@@ -1,10 +1,10 @@
-//! The answers of profiles to pods and workloads, as from an API server with these profiles: defaults, mutation, all
+//! The answers of profiles to objects, as from an API server with these profiles: defaults, mutation, all
 //! violations, and the smallest change that helps.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::jiff::Timestamp;
-use palisade_admission::requests::{Cluster, Operation, Outcome, Plugins, Review, User};
+use palisade_admission::requests::{Operation, Outcome, Plugins, Review, User};
 use palisade_api::{Settings, ToolSecurityParamsSpec, Values, catalogue, names::Shape, objects};
 use palisade_cel::Minor;
 use palisade_checks::Check;
@@ -17,7 +17,9 @@ use serde::Serialize;
 use serde_json::{Value as Json, json};
 
 use crate::{
+    clusters::Clusters,
     namespaces::Tenant,
+    object_kinds::ObjectKinds,
     offline,
     profiles::{self, Accepted},
     report::{Failure, Problem},
@@ -42,9 +44,8 @@ pub struct Violation {
 
 /// Active profiles in namespaces.
 pub struct ProfileEvaluator {
-    cluster: Cluster,
-    /// The same without admission plugins, which may need objects that are not in the files.
-    alone: Cluster,
+    /// API servers with the profiles.
+    pub clusters: Clusters,
     /// By the name of a policy: its profile, and the path of its list of violations.
     policies: BTreeMap<String, (String, String)>,
     /// By the name of a namespace: the settings and values of each profile that selects it.
@@ -107,7 +108,13 @@ impl ProfileEvaluator {
             }
         }
         let alone = cluster.clone().with_plugins(none);
-        Ok(Self { cluster, alone, policies, demands })
+        let clusters = Clusters::new(cluster, alone, ObjectKinds::of(accepted));
+        Ok(Self { clusters, policies, demands })
+    }
+
+    /// Whether the profiles evaluate objects of a kind.
+    pub fn evaluates(&self, api_version: &str, kind: &str) -> bool {
+        is_judged(api_version, kind) || self.clusters.evaluate(api_version, kind)
     }
 
     /// Whether a profile selects a namespace.
@@ -149,6 +156,7 @@ impl ProfileEvaluator {
     /// known to help.
     pub fn smallest(&self, kind: Option<&Workload>, object: &Json) -> Option<MinimalFix> {
         let pod = match kind {
+            None if object["kind"] != "Pod" => return None,
             None => object.clone(),
             Some(kind) => object.pointer(kind.template)?.clone(),
         };
@@ -187,11 +195,12 @@ impl ProfileEvaluator {
     /// # Errors
     /// The reason why there is no verdict.
     pub fn answer(&self, object: &Json, user: User) -> Result<Vec<Violation>, String> {
-        let mut request = self.cluster.request(Operation::Create, "", object, None)?;
+        let clusters = self.clusters.with_kind_of(object)?;
+        let mut request = clusters.all.request(Operation::Create, "", object, None)?;
         request.user = user;
-        let mut review = self.cluster.admit(&request);
+        let mut review = clusters.all.admit(&request);
         if matches!(review.outcome, Outcome::NoVerdict(_)) {
-            review = self.alone.admit(&request);
+            review = clusters.alone.admit(&request);
         }
         self.violations(&review)
     }
@@ -202,9 +211,10 @@ impl ProfileEvaluator {
     /// # Errors
     /// The reason why there is no verdict.
     pub fn surely_passes(&self, object: &Json, user: User) -> Result<bool, String> {
-        let mut request = self.alone.request(Operation::Create, "", object, None)?;
+        let clusters = self.clusters.with_kind_of(object)?;
+        let mut request = clusters.alone.request(Operation::Create, "", object, None)?;
         request.user = user;
-        let review = self.alone.admit(&request);
+        let review = clusters.alone.admit(&request);
         Ok(self.violations(&review)?.is_empty() && review.mutated.is_none())
     }
 
@@ -306,8 +316,8 @@ pub fn is_pod(api_version: &str, kind: &str) -> bool {
     (api_version, kind) == ("v1", "Pod")
 }
 
-/// Whether profiles evaluate objects of a kind.
-pub fn is_judged(api_version: &str, kind: &str) -> bool {
+/// Whether it is the kind of pods or workloads.
+fn is_judged(api_version: &str, kind: &str) -> bool {
     is_pod(api_version, kind) || workload(api_version, kind).is_some()
 }
 

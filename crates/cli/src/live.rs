@@ -7,7 +7,7 @@ use kube::{
     Api, Client,
     api::{ApiResource, DynamicObject, GroupVersionKind, ListParams},
 };
-use palisade_api::{ToolSecurityException, ToolSecurityProfile, names::API_VERSION};
+use palisade_api::{ObjectKind, ToolSecurityException, ToolSecurityProfile, names::API_VERSION};
 use palisade_cel::{Minor, NotAMinor};
 use palisade_compiler::Request;
 use palisade_kube_json::{
@@ -21,6 +21,7 @@ use serde_json::{Value as Json, json};
 use crate::{
     cluster::{could_not_run, failed},
     namespaces::{self, Tenant},
+    object_kinds::ObjectKinds,
     progress::Progress,
     report::{self, Failure},
 };
@@ -29,24 +30,63 @@ use crate::{
 const PAGE: u32 = 500;
 
 /// A kind of objects, by `apiVersion`, kind and plural name.
-pub type Kind = (&'static str, &'static str, &'static str);
+pub type Kind<'a> = (&'a str, &'a str, &'a str);
 
 /// Pods.
-pub const PODS: Kind = ("v1", "Pod", "pods");
+pub const PODS: Kind<'static> = ("v1", "Pod", "pods");
 /// Profiles.
-pub const PROFILES: Kind = (API_VERSION, "ToolSecurityProfile", "toolsecurityprofiles");
+pub const PROFILES: Kind<'static> = (API_VERSION, "ToolSecurityProfile", "toolsecurityprofiles");
 /// Namespaces.
-pub const NAMESPACES: Kind = ("v1", "Namespace", "namespaces");
+pub const NAMESPACES: Kind<'static> = ("v1", "Namespace", "namespaces");
 /// Exceptions.
-pub const EXCEPTIONS: Kind = (API_VERSION, "ToolSecurityException", "toolsecurityexceptions");
+pub const EXCEPTIONS: Kind<'static> = (API_VERSION, "ToolSecurityException", "toolsecurityexceptions");
 
-/// The kinds that profiles evaluate. Owners come before the objects that they own.
-pub fn judged() -> impl Iterator<Item = Kind> {
+/// The kinds of pods and workloads. Owners come before the objects that they own.
+pub fn judged() -> impl Iterator<Item = Kind<'static>> {
     let of = |&Workload { api_version, kind, resource, .. }: &Workload| (api_version, kind, resource);
     WORKLOADS.iter().map(of).chain([PODS])
 }
 
-fn api(client: &Client, (api_version, name, resource): Kind) -> Api<DynamicObject> {
+/// The kinds of other objects that profiles evaluate, as the cluster has them: `apiVersion`, kind and plural name. Those
+/// that cannot be listed are skipped with a note.
+///
+/// # Errors
+/// The API server does not answer.
+pub async fn others(client: &Client, kinds: &ObjectKinds) -> Result<Vec<(String, String, String)>, Failure> {
+    let mut found: Vec<(String, String, String)> = Vec::new();
+    for ObjectKind { group, versions, resource, .. } in kinds.all() {
+        let name = if group.is_empty() { resource.clone() } else { format!("{resource}.{group}") };
+        let mut served = None;
+        for version in versions {
+            let api_version = if group.is_empty() { version.clone() } else { format!("{group}/{version}") };
+            let listed = if group.is_empty() {
+                client.list_core_api_resources(&api_version).await
+            } else {
+                client.list_api_group_resources(&api_version).await
+            };
+            match listed {
+                Ok(list) => {
+                    served = list.resources.into_iter().find(|one| one.name == *resource && one.namespaced);
+                    if let Some(one) = &served {
+                        let one = (api_version, one.kind.clone(), resource.clone());
+                        if !found.contains(&one) && !judged().any(|(_, kind, of)| of == one.2 && kind == one.1) {
+                            found.push(one);
+                        }
+                        break;
+                    }
+                }
+                Err(kube::Error::Api(status)) if status.code == 404 => {}
+                Err(error) => return Err(failed(&format!("cannot find the kind of {name}"), &error)),
+            }
+        }
+        if served.is_none() {
+            report::note(&format!("note: the cluster has no {name}"));
+        }
+    }
+    Ok(found)
+}
+
+fn api(client: &Client, (api_version, name, resource): Kind<'_>) -> Api<DynamicObject> {
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
     let of_kind = ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, name), resource);
     Api::all_with(client.clone(), &of_kind)
@@ -56,7 +96,7 @@ fn api(client: &Client, (api_version, name, resource): Kind) -> Api<DynamicObjec
 ///
 /// # Errors
 /// All missing permissions.
-pub async fn permitted(client: &Client, kinds: impl IntoIterator<Item = Kind>) -> Result<(), Failure> {
+pub async fn permitted(client: &Client, kinds: impl IntoIterator<Item = Kind<'static>>) -> Result<(), Failure> {
     let mut missing = Vec::new();
     for kind in kinds {
         match api(client, kind).list(&ListParams::default().limit(1)).await {
@@ -81,7 +121,7 @@ pub async fn permitted(client: &Client, kinds: impl IntoIterator<Item = Kind>) -
 /// The API server returns no list, or `found` fails.
 pub async fn each(
     client: &Client,
-    kind: Kind,
+    kind: Kind<'_>,
     progress: &mut Progress,
     mut found: impl FnMut(Vec<Json>) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
@@ -118,7 +158,7 @@ pub async fn each(
 
 /// The object with its kind, which objects in lists do not have, and without managed fields, which are a third of many
 /// objects.
-fn whole(mut object: DynamicObject, (api_version, kind, _): Kind) -> Json {
+fn whole(mut object: DynamicObject, (api_version, kind, _): Kind<'_>) -> Json {
     object.metadata.managed_fields = None;
     let mut object = json!(object);
     set(&mut object, &["apiVersion"], api_version);
@@ -126,7 +166,11 @@ fn whole(mut object: DynamicObject, (api_version, kind, _): Kind) -> Json {
     object
 }
 
-async fn typed<T: DeserializeOwned>(client: &Client, kind: Kind, progress: &mut Progress) -> Result<Vec<T>, Failure> {
+async fn typed<T: DeserializeOwned>(
+    client: &Client,
+    kind: Kind<'_>,
+    progress: &mut Progress,
+) -> Result<Vec<T>, Failure> {
     let mut all = Vec::new();
     each(client, kind, progress, |page| {
         for object in page {

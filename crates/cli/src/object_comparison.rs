@@ -32,6 +32,14 @@ struct Subject {
     object: Json,
 }
 
+/// The controller of a pod or workload.
+fn owner_of(subject: &Subject) -> Option<Reference> {
+    let api_version = subject.object["apiVersion"].as_str().unwrap_or_default();
+    let has_workload =
+        evaluator::is_pod(api_version, &subject.kind) || evaluator::workload(api_version, &subject.kind).is_some();
+    Reference::to_controller(&subject.object).filter(|_| has_workload)
+}
+
 impl<'a> ObjectComparison<'a> {
     /// Begins without results; `owners` are known in any case.
     pub fn new(before: &'a ProfileEvaluator, after: &'a ProfileEvaluator, owners: Owners) -> Self {
@@ -44,10 +52,10 @@ impl<'a> ObjectComparison<'a> {
         for object in objects {
             let text = |key: &str| object[key].as_str().unwrap_or_default().to_owned();
             let (api_version, kind) = (text("apiVersion"), text("kind"));
-            if !evaluator::is_judged(&api_version, &kind) {
+            if ![self.before, self.after].iter().any(|one| one.evaluates(&api_version, &kind)) {
                 continue;
             }
-            if !evaluator::is_pod(&api_version, &kind) {
+            if evaluator::workload(&api_version, &kind).is_some() {
                 self.owners.learn(&object);
             }
             let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
@@ -77,7 +85,7 @@ impl<'a> ObjectComparison<'a> {
                 if let Some(rejected) = before.iter().chain(&after).find(|one| one.profile.is_empty()) {
                     return self.changes.unknown(NOT_TAKEN, || which(&rejected.message));
                 }
-                let owner = Reference::to_controller(&subject.object);
+                let owner = owner_of(subject);
                 let itself = Reference { name: name.to_owned(), ..Reference::to(&subject.kind, &subject.object) };
                 let workload = self.owners.workload(&itself, owner.as_ref()).to_string();
                 self.changes.add(Place { namespace, workload }, &before, &after);

@@ -1,4 +1,4 @@
-//! Existing pods and workloads that a profile evaluates, as if they were created now.
+//! Existing objects that a profile evaluates, as if they were created now.
 
 use std::collections::BTreeSet;
 
@@ -22,9 +22,9 @@ pub struct Present<'a> {
     pub unknown: BTreeSet<String>,
 }
 
-/// A pod or workload that a profile evaluates.
+/// An object that a profile evaluates.
 pub struct Current {
-    /// Its kind; none for a pod.
+    /// Its kind; none for a pod or another object.
     pub workload: Option<&'static Workload>,
     /// Its namespace.
     pub namespace: String,
@@ -48,10 +48,11 @@ impl<'a> Present<'a> {
         for object in page {
             let text = |pointer: &str| object.pointer(pointer).and_then(Json::as_str).unwrap_or_default();
             let (api_version, kind) = (text("/apiVersion"), text("/kind").to_owned());
-            if !evaluator::is_judged(api_version, &kind) {
+            if !self.judge.evaluates(api_version, &kind) {
                 continue;
             }
             let workload = evaluator::workload(api_version, &kind);
+            let has_owner = workload.is_some() || evaluator::is_pod(api_version, &kind);
             if workload.is_some() {
                 self.owners.learn(&object);
             }
@@ -63,7 +64,7 @@ impl<'a> Present<'a> {
                 let name = object["metadata"]["name"].as_str().or(object["metadata"]["generateName"].as_str());
                 let name = name.unwrap_or_default().to_owned();
                 let itself = Reference { name, ..Reference::to(&kind, &object) };
-                let owner = Reference::to_controller(&object);
+                let owner = Reference::to_controller(&object).filter(|_| has_owner);
                 current.push(Current { workload, namespace, object: anew(object), itself, owner });
             } else if !self.known.contains(&namespace) {
                 self.unknown.insert(namespace);

@@ -19,7 +19,7 @@ use crate::{
     cluster::could_not_run,
     dump_files::Dump,
     evaluation_inputs::SourceArgs,
-    evaluator::{ProfileEvaluator, Violation},
+    evaluator::{self, ProfileEvaluator, Violation},
     events::{Action, Event, Finding, Findings, User},
     files, live, log,
     namespaces::{self, Tenant},
@@ -138,7 +138,7 @@ pub fn run(args: &ReplayArgs) -> Result<(), Failure> {
     output::print(&changes_output::text(&args.shown, &about, Some(&changes)))?;
     if changes.judged == 0 && problems.is_empty() {
         problems.push(Problem::new(
-            "no request could be evaluated: the log has no request for pods or workloads with its object",
+            "no request could be evaluated: the log has no request for objects that the profiles evaluate, with the object",
         ));
     }
     args.source.unevaluated.settle(problems)?;
@@ -229,10 +229,14 @@ impl Replay<'_> {
     /// there is no verdict, and the request.
     fn asked(&mut self, event: Event) -> Result<Option<AuditedRequest>, (String, String)> {
         let of = &event.object_ref;
-        let Some(kind) = kind_of(&of.api_group, &of.api_version, &of.resource) else { return Ok(None) };
+        let own = event.request_object["kind"].as_str().unwrap_or_default();
+        let resource = [of.api_group.as_str(), &of.api_version, &of.resource];
+        let Some(kind) = self.judge.clusters.kind_of(resource, own) else { return Ok(None) };
+        let [group, version, _] = resource;
+        let api_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
         let asks = matches!(event.verb.as_str(), "create" | "update" | "patch");
         // The controller sends its probes there, as dry runs.
-        if !asks || of.namespace == names::PROBE_NAMESPACE || !is_judged(kind.1, &of.subresource) {
+        if !asks || of.namespace == names::PROBE_NAMESPACE || !is_judged(&kind, &of.subresource) {
             return Ok(None);
         }
         let which = format!(
@@ -273,17 +277,19 @@ impl Replay<'_> {
         let replaces = event.verb == "update";
         // They are not created with a pod. Each update of them is evaluated.
         let ephemeral = event.request_object["spec"]["ephemeralContainers"].as_array();
-        if replaces && ephemeral.is_some_and(|containers| !containers.is_empty()) {
+        // The answer may depend on the previous object, for any check.
+        let is_other = kind != "Pod" && evaluator::workload(&api_version, &kind).is_none();
+        if replaces && (is_other || ephemeral.is_some_and(|containers| !containers.is_empty())) {
             return no(UPDATE.to_owned());
         }
         let mut object = event.request_object.clone();
-        set(&mut object, &["apiVersion"], kind.0);
-        set(&mut object, &["kind"], kind.1);
+        set(&mut object, &["apiVersion"], api_version);
+        set(&mut object, &["kind"], kind.as_str());
         set(&mut object, &["metadata", "namespace"], of.namespace.as_str());
         if replaces {
             object = anew(object);
         }
-        let place = self.place(kind.1, &of.namespace, &event);
+        let place = self.place(&kind, &of.namespace, &event);
         let before =
             findings.into_iter().filter(|one| self.profiles.contains(&one.profile)).flat_map(violations).collect();
         Ok(Some(AuditedRequest {
@@ -347,13 +353,6 @@ impl Replay<'_> {
     }
 }
 
-/// The `apiVersion` and kind of a resource that profiles evaluate.
-fn kind_of(group: &str, version: &str, resource: &str) -> Option<(&'static str, &'static str)> {
-    let api_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
-    let found = live::judged().find(|(of, _, plural)| (*of, *plural) == (api_version.as_str(), resource));
-    found.map(|(api_version, kind, _)| (api_version, kind))
-}
-
 /// Whether profiles evaluate requests to a subresource.
 fn is_judged(kind: &str, subresource: &str) -> bool {
     subresource.is_empty() || kind == "Pod" && matches!(subresource, "ephemeralcontainers" | "resize")
@@ -381,10 +380,6 @@ mod tests {
 
     #[test]
     fn only_what_profiles_judge_is_replayed() {
-        assert_eq!(kind_of("apps", "v1", "deployments"), Some(("apps/v1", "Deployment")));
-        assert_eq!(kind_of("", "v1", "pods"), Some(("v1", "Pod")));
-        assert_eq!(kind_of("", "v1", "services"), None);
-        assert_eq!(kind_of("apps", "v1beta1", "deployments"), None);
         assert!(is_judged("Pod", "resize") && is_judged("Pod", "") && is_judged("Job", ""));
         assert!(!is_judged("Pod", "binding") && !is_judged("Deployment", "scale"));
     }

@@ -26,6 +26,8 @@ pub(crate) struct Bindings<'a> {
     pub shape: Shape,
     pub rules: &'a RequestRules,
     pub updates: PodUpdates,
+    /// Whether a check is the same in all namespaces, and can evaluate updates without parameters.
+    pub constant: bool,
 }
 
 /// The bindings of a policy.
@@ -33,8 +35,8 @@ pub(crate) struct Bound {
     pub binding: ValidatingAdmissionPolicyBinding,
     /// For updates, if they have a separate binding.
     pub updates: Option<ValidatingAdmissionPolicyBinding>,
-    /// For namespaces with a separate stage.
-    pub staged: Vec<ValidatingAdmissionPolicyBinding>,
+    /// For namespaces with a separate stage, and for updates without parameters.
+    pub others: Vec<ValidatingAdmissionPolicyBinding>,
 }
 
 impl Bindings<'_> {
@@ -47,7 +49,9 @@ impl Bindings<'_> {
             LabelSelector::default()
         };
         let (binding, updates) = self.bindings(stage, &namespaces, |name| name);
-        Bound { binding, updates, staged: self.labelled() }
+        let mut others = self.labelled();
+        others.extend(self.unparameterized(stage, &namespaces, |name| name));
+        Bound { binding, updates, others }
     }
 
     fn is_by_label(self) -> bool {
@@ -59,10 +63,33 @@ impl Bindings<'_> {
         let of = |stage| {
             let namespaces = stage_selector(profile_name(self.profile), Some(stage));
             let (binding, updates) = self.bindings(stage, &namespaces, |name| names::staged(&name, stage));
+            let third = self.unparameterized(stage, &namespaces, |name| names::staged(&name, stage));
             // The second leaves updates to the first.
-            updates.into_iter().chain([binding])
+            updates.into_iter().chain([binding]).chain(third)
         };
         if self.is_by_label() { Stage::ALL.into_iter().flat_map(of).collect() } else { Vec::new() }
+    }
+
+    /// The binding by which the stage Deny evaluates updates of objects also where parameters are missing, by the checks
+    /// that read none. Where there are parameters, these checks are evaluated twice, with the same result.
+    fn unparameterized(
+        self,
+        stage: Stage,
+        namespaces: &LabelSelector,
+        name: impl Fn(String) -> String,
+    ) -> Option<ValidatingAdmissionPolicyBinding> {
+        let Self { profile, part, shape, rules, updates, constant } = self;
+        let is_needed = (shape, updates, stage) == (Shape::Objects, PodUpdates::WithParameters, Stage::Deny);
+        let owner = profile_name(profile);
+        (is_needed && constant && !rules.updates.is_empty()).then(|| ValidatingAdmissionPolicyBinding {
+            metadata: metadata(profile, name(names::unparameterized(owner, part))),
+            spec: ValidatingAdmissionPolicyBindingSpec {
+                policy_name: names::policy(owner, part),
+                param_ref: None,
+                match_resources: Some(matching(namespaces.clone(), rules.updates.clone())),
+                validation_actions: actions(stage),
+            },
+        })
     }
 
     fn bindings(
@@ -71,7 +98,7 @@ impl Bindings<'_> {
         namespaces: &LabelSelector,
         name: impl Fn(String) -> String,
     ) -> (ValidatingAdmissionPolicyBinding, Option<ValidatingAdmissionPolicyBinding>) {
-        let Self { profile, part, shape, rules, updates } = self;
+        let Self { profile, part, shape, rules, updates, constant: _ } = self;
         let owner = profile_name(profile);
         let binding = |name, param_ref, match_resources: Option<MatchResources>| ValidatingAdmissionPolicyBinding {
             metadata: metadata(profile, name),

@@ -61,8 +61,8 @@ pub struct PolicyWithBindings {
     /// no parameters.
     pub updates: Option<ValidatingAdmissionPolicyBinding>,
     /// The same two for namespaces with a separate stage, which `binding` and `updates` then leave out, for each
-    /// stage; empty if no namespace has one.
-    pub staged: Vec<ValidatingAdmissionPolicyBinding>,
+    /// stage; and those of a policy for objects by which updates are evaluated without parameters.
+    pub others: Vec<ValidatingAdmissionPolicyBinding>,
 }
 
 impl PolicyWithBindings {
@@ -71,28 +71,29 @@ impl PolicyWithBindings {
         self.policy.spec.as_ref().is_some_and(|spec| spec.match_conditions.is_some())
     }
 
-    /// Its bindings. Each request matches one of them.
+    /// Its bindings. Each request matches one of them; some updates of objects match two, of which one lacks parameters.
     pub fn bindings(&self) -> impl Iterator<Item = &ValidatingAdmissionPolicyBinding> {
-        [&self.binding].into_iter().chain(&self.updates).chain(&self.staged)
+        [&self.binding].into_iter().chain(&self.updates).chain(&self.others)
     }
 }
 
 impl Bundle {
     /// Takes the fast path from the policies that evaluate. They give the same verdicts without it.
     pub fn remove_fast_path(&mut self) {
-        // A policy for objects has no fast path.
+        // The match condition of the guard is no fast path.
         let Self {
             pods,
             workloads,
             checks_of_pods,
             checks_of_workloads,
-            objects: _,
-            checks_of_objects: _,
+            objects,
+            checks_of_objects,
             guard: _,
             mutation: _,
         } = self;
-        let checks = [checks_of_pods, checks_of_workloads].into_iter().filter_map(|pair| pair.as_deref_mut());
-        for pair in [pods].into_iter().chain(workloads).chain(checks) {
+        let boxed = [checks_of_pods, checks_of_workloads, objects, checks_of_objects];
+        let boxed = boxed.into_iter().filter_map(|pair| pair.as_deref_mut());
+        for pair in [pods].into_iter().chain(workloads).chain(boxed) {
             if let Some(spec) = &mut pair.policy.spec {
                 spec.match_conditions = None;
             }
@@ -177,7 +178,7 @@ pub(crate) fn bundle(
             source.objects(Part::Checks(Shape::Objects), own.stage, |check| own.has(check)).map(Box::new)
         }),
         guard: guard::objects(profile, options.style)
-            .map(|(policy, binding)| Box::new(PolicyWithBindings { policy, binding, updates: None, staged: vec![] })),
+            .map(|(policy, binding)| Box::new(PolicyWithBindings { policy, binding, updates: None, others: vec![] })),
         mutation: mutation
             .filter(|mutation| mutation.engine != Engine::Webhook)
             .map(|mutation| native::pair(profile, mutation, options.style)),
@@ -253,7 +254,8 @@ impl Source<'_> {
             Shape::Pods => RequestRules::of_pods(),
             Shape::Workloads | Shape::Objects => RequestRules::of_workloads(),
         };
-        self.bound(Bindings { profile, part, shape, rules: &rules, updates }, stage, condition, variables)
+        let bindings = Bindings { profile, part, shape, rules: &rules, updates, constant: false };
+        self.bound(bindings, stage, condition, variables)
     }
 
     /// The pair that evaluates objects other than pods and workloads by some checks; `None` if there are none.
@@ -267,16 +269,19 @@ impl Source<'_> {
         if checks.is_empty() {
             return None;
         }
-        let rules = RequestRules::of_kinds(checks.iter().flat_map(|check| &check.kinds));
+        let rules = RequestRules::of_kinds(checks.iter().flat_map(|check| &check.kinds)).with_probes();
         // Without a check that reads parameters, it also evaluates namespaces whose parameters are missing.
         let updates = if self.parameterized && checks.iter().any(|check| check.reads_parameters) {
             PodUpdates::WithParameters
         } else {
             PodUpdates::AsCreation
         };
-        let variables = objects::variables(profile, checks, options.style);
-        let bindings = Bindings { profile, part, shape: Shape::Objects, rules: &rules, updates };
-        Some(self.bound(bindings, stage, None, variables))
+        let variables = objects::variables(profile, part, &checks, options.style);
+        let condition =
+            options.fast_path.then(|| objects::match_condition(profile, &checks, &variables, options.style)).flatten();
+        let constant = checks.iter().any(|check| !check.reads_parameters);
+        let bindings = Bindings { profile, part, shape: Shape::Objects, rules: &rules, updates, constant };
+        Some(self.bound(bindings, stage, condition, variables))
     }
 
     /// A policy with these variables, and its bindings.
@@ -288,7 +293,7 @@ impl Source<'_> {
         variables: Vec<Variable>,
     ) -> PolicyWithBindings {
         let Bindings { profile, part, rules, updates, .. } = bindings;
-        let Bound { binding, updates: of_updates, staged } = bindings.all(stage);
+        let Bound { binding, updates: of_updates, others } = bindings.all(stage);
         let parameterized = updates != PodUpdates::AsCreation;
         PolicyWithBindings {
             policy: ValidatingAdmissionPolicy {
@@ -298,7 +303,7 @@ impl Source<'_> {
             },
             binding,
             updates: of_updates,
-            staged,
+            others,
         }
     }
 }

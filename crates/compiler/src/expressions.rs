@@ -297,9 +297,10 @@ pub(crate) fn mirrored(annotations: &str) -> String {
     )
 }
 
-/// CEL of type bool: whether the request updates a pod, not a subresource, without parameters. It does not look at the
+/// CEL of type bool: whether the request updates an object, not a subresource, without parameters. It does not look at the
 /// parameters alone: nothing else is evaluated without them, whatever the bindings say.
-const UPDATED: &str = "params == null && request.operation == 'UPDATE' && request.?subResource.orValue('') == ''";
+pub(crate) const UPDATED: &str =
+    "params == null && request.operation == 'UPDATE' && request.?subResource.orValue('') == ''";
 
 /// CEL of type list(string): the checks that exceptions lift in the namespace. The API server sets the time of creation
 /// before policies run, so an exception ends by its clock, whether or not anybody removes it.

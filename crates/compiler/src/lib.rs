@@ -1,6 +1,6 @@
 //! Compiles a profile into policies and bindings for the API server.
 //!
-//! `ToolSecurityProfile -> Compiled`: two policies with at most eight bindings each, whatever the number of namespaces; a
+//! `ToolSecurityProfile -> Compiled`: two policies with at most ten bindings each, whatever the number of namespaces; a
 //! third, if checks evaluate other objects than pods and workloads; one more for each with two bindings, if checks have a
 //! separate stage; and one that guards what the profile reads from
 //! namespaces, if it asks for that.
@@ -16,7 +16,7 @@
 //! 2. The parts of a profile: `exceptions`, `kinds`, `custom`, `exemptions`, `resolve`, `rollout`, `own_stage`.
 //! 3. The requests that policies match, and the fields that they read: `metadata`, `matching`, `reads`, `workloads`,
 //!    `updates`.
-//! 4. The content of policies: `mutation`, `mutated`, `expressions`, `objects`, `fast`.
+//! 4. The content of policies: `mutation`, `mutated`, `expressions`, `fast`, `objects`.
 //! 5. Objects: `native`, `registration`, `bindings`, `guard`, `bundle`, `probes`.
 #![warn(missing_docs)]
 
@@ -54,9 +54,9 @@ use k8s_openapi::{
     jiff::Timestamp,
 };
 use palisade_api::{
-    CustomTarget, Diagnostic, Enforcement, ParameterName, ParameterType, PssEquivalent, Settings, Stage, Stages,
-    ToolSecurityParams, ToolSecurityProfile, ToolSecurityProfileSpec, catalogue,
-    names::{self, Part},
+    CustomTarget, Diagnostic, Enforcement, ObjectKind, ParameterName, ParameterType, PssEquivalent, Settings, Stage,
+    Stages, ToolSecurityParams, ToolSecurityProfile, ToolSecurityProfileSpec, catalogue,
+    names::{self, Part, Shape},
     settings::{self, Implied},
 };
 use palisade_checks::{Check, FindingScope, Lowering, ObjectCheck, ObjectRule, Rule, Uses};
@@ -128,21 +128,50 @@ impl Compiled {
 
     /// The stage of the checks with a separate stage, where that is not the stage of a shape anyway.
     pub fn checks_stage(&self) -> Option<Stage> {
-        let Bundle { checks_of_pods, checks_of_workloads, .. } = &self.bundle;
-        checks_of_pods.as_ref().or(checks_of_workloads.as_ref())?;
+        Shape::ALL.into_iter().find_map(|shape| self.bundle.part(Part::Checks(shape)))?;
         self.enforcement.checks.values().next().copied()
     }
 
-    /// Whether it denies something in the probe namespace.
-    pub fn denies_some(&self) -> bool {
-        self.probed_stage() == Stage::Deny || self.checks_stage() == Some(Stage::Deny)
+    /// The kinds of other objects than pods and workloads that the policies evaluate, each resource once, without
+    /// subresources and probes.
+    pub fn object_kinds(&self) -> Vec<ObjectKind> {
+        let mut kinds = BTreeMap::new();
+        let specs = self.bundle.judging(Shape::Objects).filter_map(|(_, pair)| pair.policy.spec.as_ref());
+        let rules = specs.filter_map(|spec| spec.match_constraints.as_ref()?.resource_rules.as_ref()).flatten();
+        for rule in rules.filter(|rule| rule.resource_names.is_none()) {
+            let versions = rule.api_versions.clone().unwrap_or_default();
+            for group in rule.api_groups.iter().flatten() {
+                for resource in rule.resources.iter().flatten().filter(|resource| !resource.contains('/')) {
+                    kinds.entry((group.clone(), resource.clone())).or_insert_with(|| versions.clone());
+                }
+            }
+        }
+        let kind = |((group, resource), versions)| ObjectKind {
+            group,
+            versions,
+            resource,
+            subresources: Vec::new(),
+            operations: Vec::new(),
+        };
+        kinds.into_iter().map(kind).collect()
+    }
+
+    /// Whether a part denies in the probe namespace.
+    pub fn denies(&self, part: Part) -> bool {
+        let actions = self.probed_binding(part).map(|binding| &binding.spec.validation_actions);
+        actions.is_some_and(|actions| actions.iter().any(|action| action == "Deny"))
+    }
+
+    /// A part that denies a probe in the probe namespace; `None` if none does.
+    pub fn denying_part(&self) -> Option<Part> {
+        Part::ALL.into_iter().find(|part| self.denies(*part) && self.probes.question(*part).is_some())
     }
 
     /// The binding of a part that is active in the probe namespace.
     pub fn probed_binding(&self, part: Part) -> Option<&ValidatingAdmissionPolicyBinding> {
         let pair = self.bundle.part(part)?;
         let staged = names::staged(&names::policy(&self.profile, part), self.probed_stage());
-        let staged = pair.staged.iter().find(|binding| binding.metadata.name.as_ref() == Some(&staged));
+        let staged = pair.others.iter().find(|binding| binding.metadata.name.as_ref() == Some(&staged));
         Some(staged.unwrap_or(&pair.binding))
     }
 

@@ -8,6 +8,8 @@ use k8s_openapi::{
 };
 use palisade_api::{ObjectKind, ObjectOperation, Stage, ToolSecurityProfileSpec, names};
 
+use crate::metadata::PROBE_NAMES;
+
 /// The label with the name of a namespace, which the API server keeps.
 pub(crate) const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
@@ -78,6 +80,17 @@ impl RequestRules {
             updates: rules(&removes_finalizers),
             others: rules(&|resource, operation| !removes_finalizers(resource, operation)),
         }
+    }
+}
+
+impl RequestRules {
+    /// The same, and the creation of the probes of a policy for objects.
+    pub fn with_probes(mut self) -> Self {
+        let names = PROBE_NAMES.map(str::to_owned).to_vec();
+        let probe = NamedRuleWithOperations { resource_names: Some(names), ..rule("", &["CREATE"], &["podtemplates"]) };
+        self.all.push(probe.clone());
+        self.others.push(probe);
+        self
     }
 }
 

@@ -10,6 +10,11 @@ use k8s_openapi::{
 use kube::Resource;
 use palisade_api::{ToolSecurityProfile, names};
 
+/// The names of the probes that comply and that violate.
+pub(crate) const PROBE_NAMES: [&str; 2] = ["palisade-probe-compliant", "palisade-probe-violating"];
+/// The id of the violation of the probes of policies for objects.
+pub(crate) const PROBE_VIOLATION: &str = "probe";
+
 /// The name of a profile.
 pub(crate) fn profile_name(profile: &ToolSecurityProfile) -> &str {
     profile.metadata.name.as_deref().unwrap_or_default()

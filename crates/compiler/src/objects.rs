@@ -6,16 +6,25 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::admissionregistration::v1::Variable;
-use palisade_api::{ObjectKind, ObjectOperation, ToolSecurityProfile, names, names::Shape};
+use k8s_openapi::api::admissionregistration::v1::{MatchCondition, Variable};
+use palisade_api::{
+    ObjectKind, ObjectOperation, ToolSecurityProfile,
+    names::{self, Part, Shape},
+};
+use palisade_cel::parse::parse_unexpanded;
 use palisade_checks::{ObjectFinding, ObjectResource, ObjectRule, cel};
 
 use crate::{
     Custom, ExpressionStyle, LoweredObject,
     custom::applies,
     exceptions::excepted_checks,
-    expressions::{EXCEPTED, VIOLATIONS, Variables, exempt_users, messages},
+    expressions::{EXCEPTED, UPDATED, VIOLATIONS, Variables, exempt_users, messages},
+    fast::MAY_VIOLATE,
+    fold::fold,
+    metadata::{PROBE_NAMES, PROBE_VIOLATION, profile_name},
     reads::Reads,
+    style::SYNTAX,
+    tree::inlined,
 };
 
 /// A check in a policy for objects.
@@ -29,6 +38,8 @@ pub(crate) struct ObjectCheck<'a> {
     unchanged: Vec<String>,
     /// The variable with its violations, and CEL of type list(string).
     violations: (String, String),
+    /// CEL of type bool that holds if an object that the check evaluates complies; `None` if there is none.
+    complies: Option<String>,
 }
 
 impl<'a> ObjectCheck<'a> {
@@ -43,8 +54,13 @@ impl<'a> ObjectCheck<'a> {
             violations = format!("'{id}' in variables.excepted ? [] : ({violations})");
         }
         let lowered = format!("!variables.{} ? [] : ({violations})", applies(id));
+        let clean = |ObjectFinding { of, violated, says: _ }: &ObjectFinding| {
+            format!("(variables.{RESOURCE} != {} || !({violated}))", cel::quote(&named(of.group, of.resource)))
+        };
+        let complies = rule.limits.iter().chain(&rule.findings).map(clean).collect::<Vec<_>>().join(" && ");
         Self {
             id,
+            complies: Some(complies),
             kinds: check.kinds.iter().map(kind).collect(),
             reads_parameters: *reads_parameters || is_excepted,
             unchanged: Reads::of(texts.map(String::as_str), Shape::Objects).unchanged(),
@@ -61,6 +77,9 @@ impl<'a> ObjectCheck<'a> {
             reads_parameters: custom.mentions_params() || excepted_checks(&profile.spec).contains(id),
             unchanged: Reads::of(custom.expressions(), Shape::Objects).unchanged(),
             violations: (custom.variable(), custom.violations().to_owned()),
+            // In a match condition, `namespaceObject` is always null. A comment may be at the end.
+            complies: (!custom.check.expression.contains("namespaceObject"))
+                .then(|| format!("{}\n", custom.check.expression)),
         }
     }
 
@@ -136,10 +155,60 @@ fn named(group: &str, resource: &str) -> String {
 /// The variable with the resource of a request, as kubectl writes it: `ingresses.networking.k8s.io`.
 const RESOURCE: &str = "resource";
 
+/// The match condition of a policy with these checks and variables: false only for requests without a violation.
+///
+/// Where a check has no such test, or another check evaluates the same kind (all tests together could exceed the budget
+/// that each has in the policy), only requests that the check does not evaluate are left out.
+pub(crate) fn match_condition(
+    profile: &ToolSecurityProfile,
+    checks: &[ObjectCheck<'_>],
+    variables: &[Variable],
+    style: ExpressionStyle,
+) -> Option<MatchCondition> {
+    let mut definitions = BTreeMap::new();
+    for Variable { name, expression } in variables {
+        // Custom checks are not read by others.
+        definitions.extend(parse_unexpanded(expression, SYNTAX).ok().map(|parsed| (name.as_str(), parsed.root)));
+    }
+    let is_alone = |check: &ObjectCheck<'_>| {
+        let others = checks.iter().filter(|other| other.id != check.id).flat_map(|other| &other.kinds);
+        let resources: Vec<_> = others.map(|kind| (&kind.group, &kind.resource)).collect();
+        check.kinds.iter().all(|kind| !resources.contains(&(&kind.group, &kind.resource)))
+    };
+    let mut terms = vec![format!("!({})", is_probe())];
+    if checks.iter().any(|check| check.reads_parameters) {
+        terms.push("params != null && params.spec.problem == ''".to_owned());
+        let excepted = excepted_checks(&profile.spec);
+        // A check that an exception waives is not evaluated.
+        if checks.iter().any(|check| excepted.contains(check.id)) {
+            terms.push("params.spec.?exceptions.orValue({}).size() == 0".to_owned());
+        }
+    }
+    let inline = |text: &str| {
+        let root = parse_unexpanded(text, SYNTAX).ok()?.root;
+        inlined(root, &|name| definitions.get(name).cloned())
+    };
+    for check in checks {
+        let skipped = format!("!variables.{}", applies(check.id));
+        let complies = check.complies.as_ref().filter(|_| is_alone(check));
+        let with_test = complies.map(|complies| format!("({skipped} || ({complies}))"));
+        terms.push(with_test.filter(|text| inline(text).is_some()).unwrap_or(skipped));
+    }
+    let condition = inline(&format!("!(variables.exempt || ({}))", terms.join(" && ")))?;
+    let about = "skips requests that cannot violate any check: docs/adr/0033-skip-complying-requests.md";
+    Some(MatchCondition { name: MAY_VIOLATE.to_owned(), expression: style.tree(about, &fold(condition))? })
+}
+
+/// CEL of type bool: whether the request is in the probe namespace.
+fn is_probe() -> String {
+    format!("request.namespace == {}", cel::quote(names::PROBE_NAMESPACE))
+}
+
 /// The variables, in the order in which they depend on each other.
 pub(crate) fn variables(
     profile: &ToolSecurityProfile,
-    checks: Vec<ObjectCheck<'_>>,
+    part: Part,
+    checks: &[ObjectCheck<'_>],
     style: ExpressionStyle,
 ) -> Vec<Variable> {
     let mut all = Variables::new(style);
@@ -160,12 +229,14 @@ pub(crate) fn variables(
         // Without a type, or the API server would check its fields against the schemas of all kinds of the policy.
         all.push("object", "", "dyn(object)".to_owned());
     }
+    let is_probe = is_probe();
     let exempt = format!(
-        "request.namespace == '{}' || {}",
-        names::PROBE_NAMESPACE,
+        "{is_probe} ? object.metadata.?labels[?'{}'].orValue('') != '{}' : {}",
+        names::PROFILE_LABEL,
+        names::probe_subject(profile_name(profile), profile.metadata.generation, part),
         cel::any(&exempt_users(&profile.spec.exemptions))
     );
-    all.push("exempt", "exempt requests: spec.exemptions", exempt);
+    all.push("exempt", "exempt requests: probes of other policies, spec.exemptions", exempt);
     let excepted = excepted_checks(&profile.spec);
     if checks.iter().any(|check| excepted.contains(check.id)) {
         let about =
@@ -175,18 +246,29 @@ pub(crate) fn variables(
     let (mut found, mut reading) = (Vec::new(), Vec::new());
     for check in checks {
         let about = format!("check {} evaluates the request: its kinds, except unchanged updates", check.id);
-        all.push(&applies(check.id), &about, check.applies());
+        let mut applied = check.applies();
+        if check.reads_parameters {
+            // Without parameters, updates are evaluated by the other checks.
+            applied = format!("!({UPDATED}) && ({applied})");
+        }
+        all.push(&applies(check.id), &about, applied);
         if check.reads_parameters {
             reading.push(format!("variables.{}", applies(check.id)));
         }
-        let (name, expression) = check.violations;
+        let (name, expression) = check.violations.clone();
         found.push(format!("variables.{name}"));
         all.variables.push(Variable { name, expression });
     }
-    let mut judged = found.join(" + ");
+    // A probe shows that the API server has read this policy, its binding and the parameters. No object of some kinds is
+    // known that complies, or the API server may not have the kind.
+    let [_, violating] = PROBE_NAMES;
+    let mut judged = format!(
+        "{is_probe} ? (object.metadata.name == '{violating}' ? ['[{PROBE_VIOLATION}] ' + request.kind.kind + ': a probe'] : []) : {}",
+        found.join(" + ")
+    );
     if !reading.is_empty() {
         judged = format!(
-            "{} && params.spec.problem != '' ? ['[parameters] namespace: ' + params.spec.problem] : {judged}",
+            "({is_probe} || {}) && params.spec.problem != '' ? ['[parameters] namespace: ' + params.spec.problem] : {judged}",
             cel::any(&reading)
         );
     }

@@ -13,7 +13,11 @@ use palisade_kube_json::{
 };
 use serde_json::{Value as Json, json};
 
-use crate::{Resolver, own_stage::OwnStage};
+use crate::{
+    Resolver,
+    metadata::{PROBE_NAMES as NAMES, PROBE_VIOLATION},
+    own_stage::OwnStage,
+};
 
 /// The objects with which the controller probes whether a profile is active.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,6 +34,9 @@ pub struct Probes {
     pub compliant_checks: Probe,
     /// A pod that violates one of these checks; `None` if there are none, or none is known.
     pub violating_checks: Option<Probe>,
+    /// For the policy for objects other than pods and workloads, and for that of their checks with a separate stage: an
+    /// object that must be admitted, and one that must be denied.
+    of_objects: [[Json; 2]; 2],
 }
 
 /// A probe of one policy.
@@ -65,7 +72,7 @@ impl Probes {
     ) -> Self {
         let fixed = [("kubernetes.io/metadata.name".to_owned(), names::PROBE_NAMESPACE.to_owned())].into();
         let values = resolver.sample();
-        let mut compliant = pod::minimal("palisade-probe-compliant");
+        let mut compliant = pod::minimal(NAMES[0]);
         let name = profile.metadata.name.as_deref().unwrap_or_default();
         let subject = |part| names::probe_subject(name, profile.metadata.generation, part);
         *compliant.at_mut(&["metadata", "labels"]) = json!({names::PROFILE_LABEL: subject(Part::Judge(Shape::Pods))});
@@ -78,7 +85,7 @@ impl Probes {
         let violating = |is_candidate: &dyn Fn(&Check) -> bool| {
             catalogue::ALL.iter().rev().filter(|check| is_candidate(check)).find_map(|check| {
                 let mut pod = compliant.pod.clone();
-                *pod.at_mut(&["metadata", "name"]) = "palisade-probe-violating".into();
+                *pod.at_mut(&["metadata", "name"]) = NAMES[1].into();
                 (check.violate)(settings, &values, &mut pod).then_some(Probe { check: Some(check.id), pod })
             })
         };
@@ -88,6 +95,7 @@ impl Probes {
             probe
         };
         let own = OwnStage::of(&profile.spec.enforcement);
+        let of_objects = Part::judging(Shape::Objects).map(|part| of_objects(&compliant.pod, &subject(part)));
         Self {
             labels: palisade_kube_json::selector::satisfying(&profile.spec.namespace_selector, &fixed),
             params: parameterized.then(|| ToolSecurityParamsSpec::of(&values)),
@@ -95,19 +103,26 @@ impl Probes {
             violating_checks: own.and_then(|own| violating(&|check| own.has(check.id))).map(of_checks),
             compliant_checks: of_checks(compliant.clone()),
             compliant,
+            of_objects,
         }
     }
 
     /// The probe of the policy for a part; `None` if no object can show that it is active: the policy allows
     /// everything, or a dry run in the probe namespace cannot create this shape.
     pub fn question(&self, part: Part) -> Option<Question> {
+        let namespace = names::PROBE_NAMESPACE;
+        let templates = || Some(format!("/api/v1/namespaces/{namespace}/{}", pod_template()?.resource));
+        if part.shape() == Some(Shape::Objects) {
+            let [compliant, violating] = self.of_objects[usize::from(matches!(part, Part::Checks(_)))].clone();
+            let (kind, check) = ("probe object", PROBE_VIOLATION);
+            return Some(Question { path: templates()?, kind, compliant, violating, check });
+        }
         let (compliant, violating) = match part {
             Part::Judge(_) => (&self.compliant, self.violating.as_ref()?),
             Part::Checks(_) => (&self.compliant_checks, self.violating_checks.as_ref()?),
             Part::Guard => return None,
         };
         let (shape, check) = (part.shape()?, violating.check?);
-        let namespace = names::PROBE_NAMESPACE;
         match shape {
             Shape::Pods => Some(Question {
                 path: format!("/api/v1/namespaces/{namespace}/pods"),
@@ -118,16 +133,25 @@ impl Probes {
             }),
             // One policy judges all kinds. No controller acts on this kind, even if one were created.
             Shape::Workloads => Some(Question {
-                path: format!("/api/v1/namespaces/{namespace}/{}", pod_template()?.resource),
+                path: templates()?,
                 kind: "pod template",
-                compliant: template("palisade-probe-compliant", &compliant.pod)?,
-                violating: template("palisade-probe-violating", &violating.pod)?,
+                compliant: template(NAMES[0], &compliant.pod)?,
+                violating: template(NAMES[1], &violating.pod)?,
                 check,
             }),
-            // The policy evaluates no object in the probe namespace.
             Shape::Objects => None,
         }
     }
+}
+
+/// The probes of a policy for objects: its match constraints have these names, so it needs no objects of the kinds that
+/// it evaluates, which the API server may not have. They differ in the name alone.
+fn of_objects(pod: &Json, subject: &str) -> [Json; 2] {
+    NAMES.map(|name| {
+        let mut object = template(name, pod).unwrap_or_default();
+        *object.at_mut(&["metadata", "labels"]) = json!({names::PROFILE_LABEL: subject});
+        object
+    })
 }
 
 fn pod_template() -> Option<&'static Workload> {

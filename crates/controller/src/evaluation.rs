@@ -1,9 +1,9 @@
-//! Evaluation of existing pods and workloads: the offline engine evaluates each as if it were created now.
+//! Evaluation of existing objects: the offline engine evaluates each as if it were created now.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
 use palisade_api::{
-    ToolSecurityParams,
+    ObjectKind, ToolSecurityParams,
     names::{Part, Shape},
 };
 use palisade_compiler::Namespace;
@@ -21,12 +21,38 @@ const MAX_REASON_CHARS: usize = 400;
 #[derive(Debug)]
 pub struct Evaluator {
     parts: Vec<(Part, Validator)>,
+    object_kinds: Vec<ObjectKind>,
 }
 
-/// A pod or a workload of a namespace.
+/// A kind whose objects are listed.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ListedKind {
+    pub api_version: String,
+    pub kind: String,
+    /// The plural name.
+    pub resource: String,
+}
+
+impl ListedKind {
+    pub fn new(api_version: &str, kind: &str, resource: &str) -> Self {
+        Self { api_version: api_version.to_owned(), kind: kind.to_owned(), resource: resource.to_owned() }
+    }
+
+    /// True for pods.
+    pub fn is_pods(&self) -> bool {
+        (self.api_version.as_str(), self.resource.as_str()) == ("v1", "pods")
+    }
+
+    /// True for a kind of Kubernetes' own workloads.
+    pub fn is_workload(&self) -> bool {
+        WORKLOADS.iter().any(|one| (one.api_version, one.resource) == (self.api_version.as_str(), &self.resource))
+    }
+}
+
+/// An object of a namespace.
 #[derive(Debug)]
 pub struct Existing {
-    pub kind: &'static str,
+    pub of: Arc<ListedKind>,
     /// The whole object.
     pub object: Json,
 }
@@ -52,8 +78,9 @@ pub struct Findings {
 impl Findings {
     /// Evaluates some objects, and keeps only the first reason.
     pub fn evaluate(&mut self, tenant: &Tenant<'_>, page: &[Existing]) {
-        for Existing { kind, object } in page {
-            let why = match tenant.evaluate(kind, object) {
+        for existing @ Existing { of, object } in page {
+            let kind = &of.kind;
+            let why = match tenant.evaluate(existing) {
                 Evaluation::Complies => continue,
                 Evaluation::Violates(violations) => match violations.first() {
                     Some(violation) => format!("[{}] {}", violation.check, violation.message),
@@ -94,9 +121,9 @@ impl Tenant<'_> {
     }
 
     /// The verdict on an object as if it were created now.
-    pub fn evaluate(&self, kind: &str, object: &Json) -> Evaluation {
+    pub fn evaluate(&self, Existing { of, object }: &Existing) -> Evaluation {
         let mut mutated = Cow::Borrowed(object);
-        let shape = if kind == "Pod" {
+        let shapes: &[Shape] = if of.is_pods() {
             // As the engine in force would mutate it before it is validated.
             let patch = self.plan.patch(&MutationRequest::create(&self.namespace, object));
             if !patch.is_empty()
@@ -104,18 +131,24 @@ impl Tenant<'_> {
             {
                 tracing::debug!(namespace = self.namespace.as_str(), error = why, "could not mutate a pod");
             }
-            Shape::Pods
+            &[Shape::Pods]
+        } else if of.is_workload() {
+            // A custom check may evaluate workloads as objects, too.
+            &[Shape::Workloads, Shape::Objects]
         } else {
-            Shape::Workloads
+            &[Shape::Objects]
         };
         let request = ValidationRequest {
             namespace: &self.namespace,
             params: self.params.as_ref(),
             namespace_object: Some(&self.about),
-            ..ValidationRequest::create(kind, &mutated)
+            resource: Some(&of.resource),
+            ..ValidationRequest::create(&of.kind, &mutated)
         };
         let mut found = Vec::new();
-        let is_asked = |part: Part| part.shape() == Some(shape) && (self.all_checks || part == shape.into());
+        let is_asked = |part: Part| {
+            part.shape().is_some_and(|shape| shapes.contains(&shape) && (self.all_checks || part == shape.into()))
+        };
         for (_, validator) in self.evaluator.parts.iter().filter(|(part, _)| is_asked(*part)) {
             let violations = match validator.judge(&request) {
                 Ok(evaluation) if !evaluation.matched => continue,
@@ -143,7 +176,8 @@ impl Evaluator {
     pub fn new(accepted: &AcceptedProfile) -> Result<Self, String> {
         let pairs = accepted.compiled.bundle.pairs().filter(|(part, _)| part.shape().is_some());
         let parts = pairs.map(|(part, pair)| Ok((part, Validator::new(&pair.policy)?))).collect::<Result<_, _>>();
-        Ok(Self { parts: parts.map_err(|mistakes: Vec<_>| crate::message::diagnostics(&mistakes))? })
+        let parts = parts.map_err(|mistakes: Vec<_>| crate::message::diagnostics(&mistakes))?;
+        Ok(Self { parts, object_kinds: accepted.compiled.object_kinds() })
     }
 
     /// True if the profile evaluates workloads.
@@ -169,10 +203,15 @@ impl Evaluator {
         }
     }
 
-    /// The kinds to list in a namespace, by API version, kind and resource: pods, and workloads if the profile
-    /// evaluates them.
-    pub fn kinds(&self) -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
+    /// The kinds to list in a namespace: pods, and workloads if the profile evaluates them. Others: [`Self::object_kinds`].
+    pub fn kinds(&self) -> impl Iterator<Item = ListedKind> {
         let workloads = WORKLOADS.iter().filter(|_| self.evaluates_workloads());
-        [("v1", "Pod", "pods")].into_iter().chain(workloads.map(|one| (one.api_version, one.kind, one.resource)))
+        let workloads = workloads.map(|one| ListedKind::new(one.api_version, one.kind, one.resource));
+        [ListedKind::new("v1", "Pod", "pods")].into_iter().chain(workloads)
+    }
+
+    /// The kinds of other objects that the profile evaluates. The API server may not have all of them.
+    pub fn object_kinds(&self) -> &[ObjectKind] {
+        &self.object_kinds
     }
 }

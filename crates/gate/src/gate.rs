@@ -93,7 +93,7 @@ fn diagnose(compiled: &Compiled, oldest: Minor) -> Vec<Diagnostic> {
         let subjects: Vec<_> = match part.shape() {
             Some(Shape::Pods) => vec![Subject::Pod],
             Some(Shape::Workloads) => WORKLOADS.iter().map(Subject::Workload).collect(),
-            Some(Shape::Objects) => return located(part, objects::diagnose(compiled, pair, oldest)),
+            Some(Shape::Objects) => return located(part, objects::diagnose(compiled, part, pair, oldest)),
             None => return Vec::new(),
         };
         located(part, diagnose_pair(compiled, oldest, part, pair, &subjects))

@@ -3,7 +3,11 @@
 use std::collections::BTreeSet;
 
 use palisade_admission::objects::Kinds;
-use palisade_api::{CustomTarget, Diagnostic, ObjectKind, ToolSecurityParamsSpec, names, objects};
+use palisade_api::{
+    CustomTarget, Diagnostic, ObjectKind, ToolSecurityParamsSpec,
+    names::{self, Part},
+    objects,
+};
 use palisade_cel::{Minor, schema::Kind};
 use palisade_checks::ObjectFixture;
 use palisade_compiler::{Compiled, Custom, PolicyWithBindings};
@@ -75,7 +79,7 @@ pub(crate) fn type_errors(compiled: &Compiled, custom: &Custom, oldest: Minor) -
 }
 
 /// The errors in a policy for objects.
-pub(crate) fn diagnose(compiled: &Compiled, pair: &PolicyWithBindings, oldest: Minor) -> Vec<Diagnostic> {
+pub(crate) fn diagnose(compiled: &Compiled, part: Part, pair: &PolicyWithBindings, oldest: Minor) -> Vec<Diagnostic> {
     let policy = match Validator::on(&pair.policy, oldest) {
         Ok(policy) => policy,
         Err(diagnostics) => return diagnostics,
@@ -83,8 +87,9 @@ pub(crate) fn diagnose(compiled: &Compiled, pair: &PolicyWithBindings, oldest: M
     let params = compiled.probes.params.as_ref().map(|spec| json!({"spec": spec}));
     let rules = pair.policy.spec.iter().filter_map(|spec| spec.match_constraints.as_ref());
     let rules = rules.flat_map(|matched| matched.resource_rules.iter().flatten());
-    let mut found = Vec::new();
-    for rule in rules {
+    let mut found = probes(compiled, part, &policy, params.as_ref());
+    // Rules with names are about probes.
+    for rule in rules.filter(|rule| rule.resource_names.is_none()) {
         let first =
             |list: &Option<Vec<String>>| list.as_ref().and_then(|list| list.first().cloned()).unwrap_or_default();
         let (group, version) = (first(&rule.api_groups), first(&rule.api_versions));
@@ -102,6 +107,26 @@ pub(crate) fn diagnose(compiled: &Compiled, pair: &PolicyWithBindings, oldest: M
     }
     if pair.policy.spec.as_ref().is_some_and(|spec| spec.param_kind.is_some()) {
         found.extend(without_values(compiled, pair, &policy));
+    }
+    found
+}
+
+/// The probes get their verdicts: they show nothing otherwise.
+fn probes(compiled: &Compiled, part: Part, policy: &Validator, params: Option<&Json>) -> Vec<Diagnostic> {
+    let Some(question) = compiled.probes.question(part) else { return Vec::new() };
+    let verdict = |object: &Json| {
+        let created = ValidationRequest::create("PodTemplate", object);
+        policy.evaluate(&ValidationRequest { namespace: names::PROBE_NAMESPACE, params, ..created })
+    };
+    let mut found = Vec::new();
+    for (object, is_denied) in [(&question.compliant, false), (&question.violating, true)] {
+        match verdict(object) {
+            Ok(decision) if (decision != Decision::Admit) == is_denied => {}
+            Ok(decision) => {
+                found.push(Diagnostic::new(POLICY, format!("a probe has the wrong verdict: {decision:?}")));
+            }
+            Err(diagnostic) => found.push(diagnostic),
+        }
     }
     found
 }

@@ -27,7 +27,8 @@ impl Reference {
     pub fn to(kind: &str, object: &Json) -> Self {
         let text = |key: &str| object["metadata"][key].as_str().unwrap_or_default().to_owned();
         let workload = WORKLOADS.iter().find(|workload| workload.kind == kind);
-        let api_version = workload.map_or("v1", |workload| workload.api_version).to_owned();
+        let own = object["apiVersion"].as_str().unwrap_or("v1");
+        let api_version = workload.map_or(own, |workload| workload.api_version).to_owned();
         Self { api_version, kind: kind.to_owned(), name: text("name"), uid: text("uid") }
     }
 

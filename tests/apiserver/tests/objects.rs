@@ -70,7 +70,10 @@ pub(crate) async fn objects_of_other_kinds_are_evaluated(cluster: &mut Cluster) 
             "spec": {"type": kind, "ports": [{"port": 80}]}})
     };
     ensure!(cluster.create_at(services, &service("NodePort")).await == Verdict::Admitted, "no profile yet");
-    cluster.enforce(&profile(test)).await?;
+    let enforced = cluster.enforce(&profile(test)).await?;
+    let conditions = enforced.status.map(|status| status.conditions).unwrap_or_default();
+    let message = conditions.into_iter().find(|one| one.type_ == "Enforced").map(|one| one.message).unwrap_or_default();
+    ensure!(message.contains("other objects that violate the profile"), "the policy for objects is probed: {message}");
     let policy = names::policy(test, Shape::Objects);
     let own = format!("1 violation of ToolSecurityProfile {test}: [serviceTypes] Service: the type must be ClusterIP");
     eventually("the policy for objects", || async {
@@ -109,6 +112,9 @@ pub(crate) async fn objects_of_other_kinds_are_evaluated(cluster: &mut Cluster) 
         }
     })
     .await?;
+    // The check that reads no parameter still evaluates updates.
+    let at_service = format!("{services}/s");
+    denied(&cluster.patch_at(&at_service, &json!({"spec": {"type": "LoadBalancer"}})).await, "[serviceTypes]")?;
     let release = json!({"metadata": {"finalizers": null}});
     for path in [format!("{services}/s"), at] {
         let found = cluster.patch_at(&path, &release).await;

@@ -2,8 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use palisade_admission::objects::Kinds;
-use palisade_api::names::Shape;
 use palisade_cel::Minor;
 use palisade_compiler::{Namespace, namespace_selector};
 use palisade_kube_json::{json::set, selector, workload::Workload};
@@ -13,7 +11,8 @@ use super::{args::CheckArgs, config::Config};
 use crate::{
     cluster::could_not_run,
     dump_files::Dump,
-    evaluator, files,
+    evaluator::{self, ProfileEvaluator},
+    files,
     input::Object,
     live,
     namespaces::{self, Tenant},
@@ -39,6 +38,8 @@ pub(super) struct Manifests<'a> {
     pub judged: Vec<Manifest<'a>>,
     /// Objects of other kinds. A profile may evaluate them.
     pub candidates: Vec<Manifest<'a>>,
+    /// Definitions of kinds.
+    pub definitions: Vec<Json>,
     /// The number of objects that profiles do not evaluate, by kind.
     pub others: BTreeMap<String, usize>,
     /// Objects that cannot be evaluated.
@@ -47,8 +48,11 @@ pub(super) struct Manifests<'a> {
 
 /// The pods and workloads among some objects.
 pub(super) fn judged<'a>(objects: Vec<Object<'a>>, namespace: Option<&str>) -> Manifests<'a> {
-    let Manifests { mut judged, mut candidates, mut others, mut problems } = Manifests::default();
+    let Manifests { mut judged, mut candidates, mut definitions, mut others, mut problems } = Manifests::default();
     for object in objects {
+        if object.kind == "CustomResourceDefinition" {
+            definitions.extend(object.json());
+        }
         let kind = evaluator::workload(&object.api_version, &object.kind);
         if kind.is_none() && !evaluator::is_pod(&object.api_version, &object.kind) {
             match evaluator::no_longer_served(&object.api_version, &object.kind) {
@@ -78,7 +82,7 @@ pub(super) fn judged<'a>(objects: Vec<Object<'a>>, namespace: Option<&str>) -> M
         }
         judged.push(Manifest { object, json, kind, namespace: name });
     }
-    Manifests { judged, candidates, others, problems }
+    Manifests { judged, candidates, definitions, others, problems }
 }
 
 /// An object of another kind in its namespace.
@@ -95,27 +99,27 @@ fn candidate<'a>(object: Object<'a>, namespace: Option<&str>) -> Result<Manifest
     Ok(Manifest { object, json, kind: None, namespace: name })
 }
 
-/// Moves the candidates that a profile evaluates to the evaluated objects, and counts the others.
-pub(super) fn promote(manifests: &mut Manifests<'_>, inputs: &CheckInputs) {
-    let kinds = Kinds::builtin(inputs.version);
+/// Moves the candidates that a profile evaluates to the evaluated objects, and counts the others. The kinds that the
+/// manifests define are defined first.
+///
+/// Returns the definitions that the API server would reject.
+pub(super) fn promote(manifests: &mut Manifests<'_>, judge: &ProfileEvaluator) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for definition in std::mem::take(&mut manifests.definitions) {
+        if let Err(why) = judge.clusters.define(&definition) {
+            let name = definition["metadata"]["name"].as_str().unwrap_or_default();
+            problems.push(Problem::new(format!("CustomResourceDefinition {name}: {why}")));
+        }
+    }
     for manifest in std::mem::take(&mut manifests.candidates) {
         let Object { api_version, kind, .. } = &manifest.object;
-        let resource = kinds.by_kind(api_version, kind).filter(|resource| resource.namespaced);
-        let is_evaluated = |one: &Accepted| resource.is_some_and(|of| evaluates(one, &of.group, &of.plural));
-        if inputs.accepted.iter().any(is_evaluated) {
+        if judge.evaluates(api_version, kind) {
             manifests.judged.push(manifest);
         } else {
             *manifests.others.entry(kind.clone()).or_default() += 1;
         }
     }
-}
-
-/// Whether a policy of the profile for objects matches a resource. The API server converts requests in other versions.
-fn evaluates(accepted: &Accepted, group: &str, plural: &str) -> bool {
-    let policies = accepted.checked.bundle.judging(Shape::Objects).filter_map(|(_, pair)| pair.policy.spec.as_ref());
-    let mut rules = policies.filter_map(|spec| spec.match_constraints.as_ref()?.resource_rules.as_ref()).flatten();
-    let has = |list: &Option<Vec<String>>, name: &str| list.iter().flatten().any(|one| one == name);
-    rules.any(|rule| has(&rule.api_groups, group) && has(&rule.resources, plural))
+    problems
 }
 
 /// Profiles, and the namespaces in which they are evaluated.

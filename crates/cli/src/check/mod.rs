@@ -74,12 +74,12 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
     problems.append(&mut manifests.problems);
     let all = manifests.judged.iter().chain(&manifests.candidates);
     let inputs = manifests::inputs(args, &config, tenants, &all.map(|one| one.namespace.clone()).collect())?;
-    manifests::promote(&mut manifests, &inputs);
+    let judge = ProfileEvaluator::new(&inputs.accepted, &inputs.tenants, inputs.version, Timestamp::now())?;
+    problems.extend(manifests::promote(&mut manifests, &judge));
     let Manifests { judged: manifests, others, .. } = manifests;
     let names: BTreeSet<_> = manifests.iter().map(|one| one.namespace.clone()).collect();
     problems.extend(inputs.unknown.iter().filter(|(name, _)| names.contains(*name)).map(|(_, why)| why.clone()));
     profiles::tell(&inputs.accepted, &inputs.tenants);
-    let judge = ProfileEvaluator::new(&inputs.accepted, &inputs.tenants, inputs.version, Timestamp::now())?;
     for name in names.iter().filter(|name| !judge.selects(name) && !inputs.unknown.contains_key(*name)) {
         report::note(&format!("note: no profile selects namespace {name}"));
     }
@@ -111,7 +111,7 @@ fn nothing(others: &BTreeMap<String, usize>) -> String {
     }
     let kinds: Vec<_> = others.iter().take(10).map(|(kind, count)| format!("{count} {kind}")).collect();
     format!(
-        "no object was evaluated: profiles apply to pods and workloads, and the manifests have only {}",
+        "no object was evaluated: the profiles do not evaluate the kinds of the manifests, which are {}",
         kinds.join(", ")
     )
 }

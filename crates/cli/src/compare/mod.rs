@@ -25,6 +25,7 @@ use crate::{
     live,
     namespaces::Tenant,
     object_comparison::ObjectComparison,
+    object_kinds::ObjectKinds,
     output,
     profiles::{self, Accepted},
     progress::Progress,
@@ -135,7 +136,11 @@ impl<'a> DiffInputs<'a> {
             tenants: dump.as_mut().map(|dump| std::mem::take(&mut dump.tenants)).unwrap_or_default(),
             is_whole: of.live || dump.is_some(),
             version: dump.as_ref().map_or(Minor::DEFAULT, |dump| dump.version),
-            objects: if of.live { Objects::Cluster(&of.cluster) } else { Objects::Files(Vec::new()) },
+            objects: if of.live {
+                Objects::Cluster(&of.cluster, ObjectKinds::default())
+            } else {
+                Objects::Files(Vec::new())
+            },
             problems: Vec::new(),
         };
         let places =
@@ -228,7 +233,10 @@ fn about(
 }
 
 /// Evaluates existing objects before and after the change.
-fn judged(inputs: DiffInputs<'_>, before: &[Accepted], after: &[Accepted]) -> Result<AdmissionChanges, Failure> {
+fn judged(mut inputs: DiffInputs<'_>, before: &[Accepted], after: &[Accepted]) -> Result<AdmissionChanges, Failure> {
+    if let Objects::Cluster(_, kinds) = &mut inputs.objects {
+        *kinds = ObjectKinds::of(before.iter().chain(after));
+    }
     let judges = [before, after]
         .map(|profiles| ProfileEvaluator::new(profiles, &inputs.tenants, inputs.version, Timestamp::now()));
     let [before, after] = judges;

@@ -5,7 +5,6 @@ mod fixed;
 mod pods;
 
 use k8s_openapi::jiff::Timestamp;
-use palisade_api::names::Shape;
 use palisade_compiler::ChangedBy;
 use serde_json::{Value as Json, json};
 
@@ -51,9 +50,7 @@ pub fn run(args: &RenderArgs) -> Result<(), Failure> {
         report::note(&format!("note: the defaults for pods in profile {} {needs}", one.checked.profile));
     }
     for one in &accepted {
-        // A policy for other objects never has one.
-        let of_pods = one.checked.bundle.pairs().filter(|(part, _)| part.shape() != Some(Shape::Objects));
-        for pair in of_pods.map(|(_, pair)| pair).filter(|pair| !pair.has_fast_path()) {
+        for (_, pair) in one.checked.bundle.pairs().filter(|(_, pair)| !pair.has_fast_path()) {
             let name = pair.policy.metadata.name.as_deref().unwrap_or_default();
             report::note(&format!(
                 "note: policy {name} evaluates every request in full: no fast-path match condition fits into the API \

@@ -87,6 +87,58 @@ fn object_of_a_kind_that_a_profile_evaluates_is_evaluated() {
     assert_eq!((report["objects"].as_array().unwrap().len(), &object["change"]), (1, &Json::Null), "{report}");
 }
 
+const CERTIFICATE: &str = "
+apiVersion: cert-manager.io/v1
+kind: Certificate
+metadata: {name: web}
+spec: {}
+---
+apiVersion: example.org/v1
+kind: Other
+metadata: {name: other}
+";
+
+const DEFINITION: &str = "---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: certificates.cert-manager.io}
+spec:
+  group: cert-manager.io
+  scope: Namespaced
+  names: {plural: certificates, singular: certificate, kind: Certificate, listKind: CertificateList}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties: {spec: {type: object, default: {}, properties: {issuer: {type: string, default: letsencrypt}}}}
+";
+
+#[test]
+fn custom_resources_are_evaluated_with_and_without_their_definition() {
+    let profile = format!(
+        "{PROFILE}  customChecks: [{{id: issuer, target: Object, message: wrong issuer, \
+         expression: \"object.spec.?issuer.orValue('') == 'letsencrypt'\", \
+         kinds: [{{group: cert-manager.io, versions: [v1], resource: certificates}}]}}]\n"
+    );
+    let run = |manifest: &str| {
+        let files = directory(&[("m.yaml", manifest), ("profile.yaml", &profile)]);
+        run_in(files.path(), &GIVEN, "")
+    };
+    // Its definition is unknown, and so are the defaults in it.
+    let unknown = run(CERTIFICATE);
+    assert_eq!(unknown.code, Some(1), "{}{}", unknown.out, unknown.err);
+    assert!(unknown.out.contains("[issuer] Certificate: wrong issuer"), "{}", unknown.out);
+    assert!(unknown.out.contains("1 other object of kinds that profiles do not evaluate"), "{}", unknown.out);
+    let known = run(&format!("{CERTIFICATE}{DEFINITION}"));
+    assert_eq!(known.code, Some(0), "{}{}", known.out, known.err);
+    let others = run(CERTIFICATE.split_once("---").unwrap().1);
+    let expected = "the profiles do not evaluate the kinds of the manifests, which are 1 Other";
+    assert!(others.code == Some(2) && others.err.contains(expected), "{}", others.err);
+}
+
 #[test]
 fn workload_has_all_violations_and_a_change_with_which_it_passes() {
     let run = check(BAD, &[&GIVEN[..], &["-o", "json"]].concat());

@@ -21,7 +21,10 @@ fn pair(kinds: &Json, more: &Json) -> PolicyWithBindings {
     *compiled(&spec).bundle.objects.unwrap()
 }
 
-/// The operations and resources of rules, in words.
+/// The rule about probes.
+const PROBES: &str = "CREATE /v1 podtemplates palisade-probe-compliant,palisade-probe-violating";
+
+/// The operations, resources and names of rules, in words.
 fn words(rules: &Json) -> Vec<String> {
     let list = |value: &Json| {
         let all: Vec<_> = value.as_array().unwrap().iter().filter_map(Json::as_str).collect();
@@ -30,7 +33,9 @@ fn words(rules: &Json) -> Vec<String> {
     let rules = rules.as_array().unwrap().iter();
     let word = |rule: &Json| {
         let group = list(&rule["apiGroups"]);
-        format!("{} {}/{} {}", list(&rule["operations"]), group, list(&rule["apiVersions"]), list(&rule["resources"]))
+        let names = if rule["resourceNames"].is_array() { list(&rule["resourceNames"]) } else { String::new() };
+        let [operations, versions, resources] = ["operations", "apiVersions", "resources"].map(|key| list(&rule[key]));
+        format!("{operations} {group}/{versions} {resources} {names}").trim_end().to_owned()
     };
     rules.map(word).collect()
 }
@@ -57,10 +62,15 @@ fn updates_that_can_remove_a_finalizer_have_a_separate_binding() {
     let policy = json!(both.policy.spec);
     assert_eq!(
         words(&policy["matchConstraints"]["resourceRules"]),
-        ["CREATE /v1 configmaps", "CREATE,UPDATE /v1 services", "CREATE,UPDATE example.org/v1,v2 widgets/status"]
+        [
+            "CREATE /v1 configmaps",
+            "CREATE,UPDATE /v1 services",
+            "CREATE,UPDATE example.org/v1,v2 widgets/status",
+            PROBES
+        ]
     );
     let name = |name: &str| format!("palisade-test-objects{name}");
-    let others = ["CREATE /v1 configmaps,services", "CREATE,UPDATE example.org/v1,v2 widgets/status"];
+    let others = ["CREATE /v1 configmaps,services", "CREATE,UPDATE example.org/v1,v2 widgets/status", PROBES];
     assert_eq!(
         bindings(&both),
         [
@@ -69,10 +79,18 @@ fn updates_that_can_remove_a_finalizer_have_a_separate_binding() {
         ]
     );
     // A binding without rules would match all requests of the policy.
-    for (operation, action) in [("CREATE", "Deny"), ("UPDATE", "Allow")] {
-        let one = pair(&json!([{"versions": ["v1"], "resource": "services", "operations": [operation]}]), &json!({}));
-        assert_eq!(bindings(&one), [(name(""), action.to_owned(), vec![format!("{operation} /v1 services")])]);
-    }
+    let of = |operation| {
+        bindings(&pair(&json!([{"versions": ["v1"], "resource": "services", "operations": [operation]}]), &json!({})))
+    };
+    let all = |rules: &[&str]| rules.iter().map(|&rule| rule.to_owned()).collect::<Vec<_>>();
+    assert_eq!(of("CREATE"), [(name(""), "Deny".to_owned(), all(&["CREATE /v1 services", PROBES]))]);
+    assert_eq!(
+        of("UPDATE"),
+        [
+            (name(""), "Deny".to_owned(), all(&[PROBES])),
+            (name("-updates"), "Allow".to_owned(), all(&["UPDATE /v1 services"])),
+        ]
+    );
 }
 
 #[test]

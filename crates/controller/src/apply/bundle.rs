@@ -68,7 +68,6 @@ pub async fn write(cx: &Context, profile: &str, accepted: &AcceptedProfile, stat
         Some(desired) => write_pair(cx, profile, accepted, state, part, desired).await,
         None => delete_pair(cx, profile, part).await,
     };
-    // The policy for objects has no probe. An API server that enforces the policy for pods has read the one before it.
     for shape in [Shape::Objects, Shape::Pods, Shape::Workloads] {
         let [first, second] = order(cx, profile, accepted, shape);
         write(first).await?;
@@ -144,8 +143,8 @@ async fn write_pair(
     write_policy(cx, accepted, state, &desired.policy, observed.policy.as_deref()).await?;
     // A binding is written before the bindings that exclude its requests: for a moment a request may be evaluated
     // twice, but it is always evaluated.
-    let PolicyWithBindings { policy: _, binding, updates, staged } = desired;
-    for binding in staged.iter().chain(updates).chain([binding]) {
+    let PolicyWithBindings { policy: _, binding, updates, others } = desired;
+    for binding in others.iter().chain(updates).chain([binding]) {
         write_object(cx, accepted, state, binding, observed.binding(binding)).await?;
     }
     delete_surplus(cx, profile, part, desired).await
@@ -165,7 +164,7 @@ async fn relax(
         return Ok(());
     }
     let observed = cx.store.pair(profile, part);
-    let in_deny = desired.staged.iter().find(|binding| denies(binding));
+    let in_deny = desired.others.iter().find(|binding| denies(binding));
     for (former, found) in relaxed_bindings(&observed, desired) {
         let staged = names::staged(former, Stage::Deny);
         if let Some(in_deny) = in_deny.filter(|_| !observed.bindings.contains_key(&staged)) {

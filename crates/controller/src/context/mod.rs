@@ -1,5 +1,6 @@
 //! Shared resources of all stages.
 
+pub mod discovery;
 pub mod pages;
 pub mod state;
 

@@ -16,7 +16,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use crate::{
     api_request::{ApiError, call},
     context::{Context, MAX_PAGES_KIB},
-    evaluation::Existing,
+    evaluation::{Existing, ListedKind},
 };
 
 /// Some objects of a kind.
@@ -36,17 +36,17 @@ struct List {
     items: Vec<Json>,
 }
 
-/// Lists one page of a kind, given by API version, kind and resource: in a namespace, or in all of them. It waits until
-/// there is room for the objects.
+/// Lists one page of a kind: in a namespace, or in all of them. It waits until there is room for the objects.
 ///
 /// # Errors
 /// The API server gave no list.
 pub async fn list_page(
     cx: &Context,
     namespace: Option<&str>,
-    (api_version, kind, resource): (&str, &'static str, &str),
+    of: &Arc<ListedKind>,
     page: &ListParams,
 ) -> Result<Page, ApiError> {
+    let ListedKind { api_version, kind, resource } = &**of;
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
     let of_kind = ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, kind), resource);
     let mut request = Request::new(DynamicObject::url_path(&of_kind, namespace))
@@ -57,8 +57,8 @@ pub async fn list_page(
     let needed = u32::try_from(text.len() >> 10).unwrap_or(MAX_PAGES_KIB).clamp(1, MAX_PAGES_KIB);
     let room = Arc::clone(&cx.pages).acquire_many_owned(needed).await.map_err(|_| ApiError::Stopped)?;
     let read = tokio::task::spawn_blocking({
-        let api_version = api_version.to_owned();
-        move || read(&text, &api_version, kind)
+        let of = Arc::clone(of);
+        move || read(&text, &of)
     });
     let (objects, next) = read
         .await
@@ -67,7 +67,7 @@ pub async fn list_page(
     Ok(Page { objects, next, room })
 }
 
-fn read(text: &str, api_version: &str, kind: &'static str) -> serde_json::Result<(Vec<Existing>, Option<String>)> {
+fn read(text: &str, of: &Arc<ListedKind>) -> serde_json::Result<(Vec<Existing>, Option<String>)> {
     let List { metadata, items } = serde_json::from_str(text)?;
     let objects = items.into_iter().map(|mut object| {
         // Who wrote which field is of no use here, and is a third of many objects.
@@ -75,9 +75,9 @@ fn read(text: &str, api_version: &str, kind: &'static str) -> serde_json::Result
             metadata.remove("managedFields");
         }
         // Objects in lists do not say what they are.
-        set(&mut object, &["apiVersion"], api_version);
-        set(&mut object, &["kind"], kind);
-        Existing { kind, object }
+        set(&mut object, &["apiVersion"], of.api_version.as_str());
+        set(&mut object, &["kind"], of.kind.as_str());
+        Existing { of: Arc::clone(of), object }
     });
     Ok((objects.collect(), metadata.continue_.filter(|token| !token.is_empty())))
 }
@@ -94,12 +94,13 @@ mod tests {
             "kind": "PodList", "metadata": {"resourceVersion": "7", "continue": "token"},
             "items": [{"metadata": {"name": "a", "managedFields": [{"manager": "x"}]}, "spec": {}}],
         });
-        let (objects, next) = read(&list.to_string(), "v1", "Pod").unwrap();
+        let pods = Arc::new(ListedKind::new("v1", "Pod", "pods"));
+        let (objects, next) = read(&list.to_string(), &pods).unwrap();
         let expected = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": {}});
         assert_eq!(objects.iter().map(|one| &one.object).collect::<Vec<_>>(), [&expected]);
         assert_eq!(next.as_deref(), Some("token"));
         let last = json!({"metadata": {"continue": ""}, "items": []});
-        assert_eq!(read(&last.to_string(), "v1", "Pod").unwrap().1, None);
-        assert!(read("{}", "v1", "Pod").is_err());
+        assert_eq!(read(&last.to_string(), &pods).unwrap().1, None);
+        assert!(read("{}", &pods).is_err());
     }
 }

@@ -2,20 +2,14 @@
 //! policies wait for these answers.
 
 use futures::future::join_all;
-use palisade_api::names::{self, Part, Shape};
+use palisade_api::names::{self, Part};
 
-use super::{
-    enforcement::{Action, action},
-    namespace::{PolicyAnswer, ProbeNamespace},
-};
+use super::namespace::{PolicyAnswer, ProbeNamespace};
 use crate::generations::accepted::AcceptedProfile;
 
-/// True if an API server denies a violating pod by a policy for pods. `None` if that is unknown.
+/// True if an API server denies a violating object by one of the policies that deny. `None` if that is unknown.
 pub async fn some_denies(namespace: &ProbeNamespace, accepted: &AcceptedProfile) -> Option<bool> {
-    let denying = Part::judging(Shape::Pods)
-        .into_iter()
-        .find(|part| accepted.compiled.probed_binding(*part).and_then(action) == Some(Action::Deny))?;
-    let answers = denials(namespace, accepted, denying).await?;
+    let answers = denials(namespace, accepted, accepted.compiled.denying_part()?).await?;
     if answers.contains(&Denial::Shown) {
         return Some(true);
     }

@@ -40,9 +40,10 @@ fn enforced(all: &[ProbedPolicy], checks: &str) -> String {
         let shapes = all.iter().filter(|one| one.action == action).filter_map(|one| match one.part {
             Part::Judge(Shape::Pods) => Some("pods"),
             Part::Judge(Shape::Workloads) => Some("workloads"),
-            Part::Judge(Shape::Objects) | Part::Checks(_) | Part::Guard => None,
+            Part::Judge(Shape::Objects) => Some("other objects"),
+            Part::Checks(_) | Part::Guard => None,
         });
-        shapes.collect::<Vec<_>>().join(" and ")
+        listed(&shapes.collect::<Vec<_>>())
     };
     let mut text = match (of(Action::Deny).as_str(), of(Action::Warn).as_str()) {
         ("", warned) => format!("warns about {warned} that violate the profile"),
@@ -55,12 +56,21 @@ fn enforced(all: &[ProbedPolicy], checks: &str) -> String {
     text
 }
 
+/// Words as a list in a sentence.
+fn listed(words: &[&str]) -> String {
+    match words {
+        [] => String::new(),
+        [one] => (*one).to_owned(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
 pub struct EnforcementProbe {
     namespace: Arc<ProbeNamespace>,
     metrics: Arc<Metrics>,
     accepted: Arc<AcceptedProfile>,
     shapes: Vec<ProbedPolicy>,
-    unseen: Option<&'static str>,
+    unseen: Option<String>,
 }
 
 impl EnforcementProbe {
@@ -70,22 +80,25 @@ impl EnforcementProbe {
         Self { namespace, metrics, accepted, shapes, unseen }
     }
 
-    fn shapes(accepted: &AcceptedProfile) -> (Vec<ProbedPolicy>, Option<&'static str>) {
-        let (compiled, mut shapes, mut unseen) = (&accepted.compiled, Vec::new(), None);
+    fn shapes(accepted: &AcceptedProfile) -> (Vec<ProbedPolicy>, Option<String>) {
+        let (compiled, mut shapes, mut unseen) = (&accepted.compiled, Vec::new(), Vec::new());
         for part in Part::ALL {
             let Some(binding) = compiled.probed_binding(part) else { continue };
-            // A shape without a probe is in the cluster as desired by now, and was written before the policy for pods:
-            // an API server that enforces the latter has read the former, too.
             let Some(objects) = compiled.probes.question(part) else { continue };
             match action(binding) {
                 Some(action) => {
                     shapes.push(ProbedPolicy { policy: names::policy(&compiled.profile, part), action, part, objects });
                 }
                 // The condition has what is audited, or else checks with a stage of their own.
-                None if part != Part::Judge(Shape::Workloads) => {}
-                None => unseen = Some("the stage Audit of workloads is visible only in the audit log"),
+                None => unseen.extend(match part {
+                    Part::Judge(Shape::Workloads) => Some("workloads"),
+                    Part::Judge(Shape::Objects) => Some("other objects"),
+                    Part::Judge(Shape::Pods) | Part::Checks(_) | Part::Guard => None,
+                }),
             }
         }
+        let unseen = (!unseen.is_empty())
+            .then(|| format!("the stage Audit of {} is visible only in the audit log", listed(&unseen)));
         (shapes, unseen)
     }
 
@@ -153,7 +166,7 @@ fn complies(probed: &ProbedPolicy, answer: PolicyAnswer) -> Outcome {
 }
 
 /// The action of a binding on violations; `None` if it only writes to the audit log, which no answer shows.
-pub fn action(binding: &ValidatingAdmissionPolicyBinding) -> Option<Action> {
+fn action(binding: &ValidatingAdmissionPolicyBinding) -> Option<Action> {
     let has = |action: &str| binding.spec.validation_actions.iter().any(|one| one == action);
     if has("Deny") {
         Some(Action::Deny)
@@ -212,7 +225,7 @@ impl Question for EnforcementProbe {
             servers: join_all(asked).await,
             alone: set.alone,
             enforced: enforced(&self.shapes, &own_stage(&self.accepted.compiled.enforcement)),
-            unseen: self.unseen,
+            unseen: self.unseen.clone(),
         }
     }
 

@@ -61,7 +61,7 @@ pub struct EnforcementAnswer {
     /// Their actions if they enforce it, for a message.
     pub enforced: String,
     /// The part of the profile that no answer can show.
-    pub unseen: Option<&'static str>,
+    pub unseen: Option<String>,
 }
 
 impl EnforcementAnswer {
@@ -128,7 +128,7 @@ impl EnforcementAnswer {
                 message = format!("at {}: {message}", at.join(" and "));
             }
         }
-        if let Some(unseen) = self.unseen {
+        if let Some(unseen) = &self.unseen {
             message = format!("{message}; {unseen}");
         }
         if let (Some(why), [(address, _)]) = (&self.alone, self.servers.as_slice()) {

@@ -174,7 +174,7 @@ impl Reconcile<'_> {
         later: &mut MinDelay,
     ) -> ControlFlow<Requeue, Option<Condition>> {
         let unprobed = conditions::without_probe(self.verdict, programmed, target);
-        let of_checks = unprobed.as_ref().is_some_and(|enforced| conditions::probes_checks(enforced, target));
+        let of_checks = unprobed.as_ref().is_some_and(|enforced| conditions::probes_denied_parts(enforced, target));
         let known = if unprobed.is_none() || of_checks {
             let (known, again) = self.cx.prober.enforcement(target);
             later.at(again);
@@ -189,7 +189,7 @@ impl Reconcile<'_> {
             // A check in Deny that is not enforced makes the profile not ready, whatever its stage is.
             Some(_) if known.as_ref().is_some_and(|known| !known.passed()) => known.map(|known| known.condition()),
             Some(enforced) if of_checks => {
-                Some(conditions::with_checks(enforced, known.map(|known| known.servers()), target))
+                Some(conditions::with_denied_parts(enforced, known.map(|known| known.servers()), target))
             }
             Some(enforced) => {
                 if enforced.reason.outcome() == Outcome::Current {

@@ -117,7 +117,7 @@ pub async fn step(
                 }
             }
             Removal::Releasing { since } => {
-                match accepted.filter(|accepted| accepted.compiled.denies_some()) {
+                match accepted.filter(|accepted| accepted.compiled.denying_part().is_some()) {
                     Some(accepted) if now.duration_since(since) < PROBE_TIMEOUT => {
                         // While other probes run, this one may get no turn, and so no answer.
                         match timeout(PROBE_TIMEOUT, cx.prober.some_denies(accepted)).await.ok().flatten() {

@@ -7,6 +7,8 @@ use crate::api_request::ApiError;
 pub enum RolloutError {
     #[error("the objects in namespace {namespace} could not be listed: {error}{}", help(error))]
     List { namespace: String, error: ApiError },
+    #[error("whether the API server has {kind} could not be determined: {why}")]
+    Discovery { kind: String, why: String },
     #[error("namespace {namespace} could not be changed: {error}{}", help(error))]
     Write { namespace: String, error: ApiError },
     #[error("the events about denials could not be listed: {error}{}", help(error))]

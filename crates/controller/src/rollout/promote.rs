@@ -19,8 +19,11 @@ use tokio::time::Instant;
 use super::{error::RolloutError, step::RolloutStep};
 use crate::{
     api_request::call,
-    context::pages::{Page, list_page},
-    evaluation::{Evaluator, Findings},
+    context::{
+        discovery::{Discovered, NOT_SERVED, discover},
+        pages::{Page, list_page},
+    },
+    evaluation::{Evaluator, Findings, ListedKind},
     message::few,
     waves::plan::Hold,
 };
@@ -34,7 +37,8 @@ impl RolloutStep<'_> {
     /// Evaluates some namespaces, promotes compliant ones and holds the others.
     pub async fn promote(&self, batch: &[(&Namespace, Stage)]) -> Result<(), RolloutError> {
         let evaluator = self.evaluator().await?;
-        let verdicts = batch.iter().map(|(one, _)| self.verdict(Arc::clone(&evaluator), one).boxed());
+        let kinds = self.kinds(&evaluator).await?;
+        let verdicts = batch.iter().map(|(one, _)| self.verdict(Arc::clone(&evaluator), &kinds, one).boxed());
         let verdicts = together(verdicts.collect()).await?;
         let evaluated = || batch.iter().zip(&verdicts);
         let held: Vec<_> = evaluated().filter_map(|((one, _), why)| Some((*one, why.as_ref()?))).collect();
@@ -65,9 +69,26 @@ impl RolloutStep<'_> {
         evaluator.map_err(RolloutError::Compile)
     }
 
+    /// The kinds to evaluate. There are no objects of a kind that the API server does not have.
+    async fn kinds(&self, evaluator: &Evaluator) -> Result<Vec<Arc<ListedKind>>, RolloutError> {
+        let Discovered { listed, missing } = discover(&self.cx.client, evaluator.object_kinds()).await;
+        if let Some((kind, why)) = missing.iter().find(|(_, why)| *why != NOT_SERVED) {
+            return Err(RolloutError::Discovery { kind: kind.clone(), why: why.clone() });
+        }
+        let mut kinds: Vec<_> = evaluator.kinds().collect();
+        let others = listed.into_iter().filter(|of| !kinds.contains(of)).collect::<Vec<_>>();
+        kinds.extend(others);
+        Ok(kinds.into_iter().map(Arc::new).collect())
+    }
+
     /// The violations in a namespace, by current objects that belong to no other evaluated workload. Objects are
     /// evaluated a page at a time, and then dropped: those of one namespace can exceed the memory.
-    async fn verdict(&self, evaluator: Arc<Evaluator>, one: &Namespace) -> Result<Option<String>, RolloutError> {
+    async fn verdict(
+        &self,
+        evaluator: Arc<Evaluator>,
+        kinds: &[Arc<ListedKind>],
+        one: &Namespace,
+    ) -> Result<Option<String>, RolloutError> {
         let (name, namespace) = (&one.name, Arc::new(one.clone()));
         let exceptions = self.cx.store.exceptions.of(self.profile, name);
         let params = self
@@ -76,13 +97,13 @@ impl RolloutStep<'_> {
             .params(one, exceptions.iter().map(|one| &one.request), Timestamp::now())
             .map(Arc::new);
         let mut findings = Findings::default();
-        for of in evaluator.kinds() {
+        for of in kinds {
             let mut page = ListParams::default().limit(PAGE_SIZE);
             loop {
                 let listed = list_page(self.cx, Some(name), of, &page).await;
                 let Page { mut objects, next, room } =
                     listed.map_err(|error| RolloutError::List { namespace: name.clone(), error })?;
-                objects.retain(|existing| is_current(existing.kind, &existing.object));
+                objects.retain(|existing| is_current(&existing.of.kind, &existing.object));
                 if !objects.is_empty() {
                     let (evaluator, accepted) = (Arc::clone(&evaluator), Arc::clone(self.accepted));
                     let (namespace, params) = (Arc::clone(&namespace), params.clone());

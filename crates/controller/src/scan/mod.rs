@@ -1,4 +1,4 @@
-//! The background scan: evaluates existing pods and workloads as if they were created now, by the same expressions
+//! The background scan: evaluates existing objects as if they were created now, by the same expressions
 //! that are enforced, and reports violations.
 //!
 //! ```text
@@ -33,9 +33,10 @@ use crate::{
     api_request::ApiError,
     context::{
         Context,
+        discovery::{self, Discovered},
         pages::{Page, list_page},
     },
-    evaluation::Existing,
+    evaluation::{Existing, ListedKind},
     generations::accepted::AcceptedProfile,
     message::counted,
     object_name::ProfileName,
@@ -48,6 +49,8 @@ const POLL_INTERVAL: Duration = Duration::from_secs(1);
 const MAX_RETRY_DELAY: Duration = Duration::from_mins(5);
 /// How many objects one request lists at most.
 const PAGE_SIZE: u32 = 500;
+/// The longest message in the status.
+const MAX_MESSAGE_CHARS: usize = 1000;
 /// How often a list may begin again in one pass, because it takes longer than the API server keeps its place.
 const MAX_LIST_RESTARTS: usize = 3;
 
@@ -69,7 +72,7 @@ pub fn start(cx: &Arc<Context>, options: &Options) {
 #[derive(Debug, thiserror::Error)]
 enum ScanError {
     #[error("{resource} could not be listed: {error}{}", help(error))]
-    List { resource: &'static str, error: ApiError },
+    List { resource: String, error: ApiError },
     #[error("reports could not be written: {error}{}", help(error))]
     Write { error: ApiError },
     #[error("the policies of {profile} could not be compiled: {message}")]
@@ -165,13 +168,29 @@ impl Scan {
         let mut owners = Owners::default();
         // Without a profile, reports of former ones are left to delete.
         let none = in_force.is_empty();
-        let kinds = WORKLOADS.iter().filter(|one| workloads || matches!(one.kind, "ReplicaSet" | "Job"));
-        for one in kinds.take_while(|_| !none) {
-            let of = (one.api_version, one.kind, one.resource);
-            pass = self.list(pass, of, workloads, &mut owners).await?;
+        let others: Vec<_> = pass.object_kinds();
+        let Discovered { listed, mut missing } = discovery::discover(&self.cx.client, &others).await;
+        let kinds = WORKLOADS.iter().map(|one| ListedKind::new(one.api_version, one.kind, one.resource));
+        for of in kinds.chain([ListedKind::new("v1", "Pod", "pods")]).take_while(|_| !none) {
+            let evaluated = workloads || of.is_pods() || listed.contains(&of);
+            if !evaluated && !matches!(of.kind.as_str(), "ReplicaSet" | "Job") {
+                continue;
+            }
+            let resource = of.resource.clone();
+            let (listed, error) = self.list(pass, of, evaluated, &mut owners).await?;
+            pass = listed;
+            if let Some(error) = error {
+                self.memory = pass.abandon();
+                return Err(ScanError::List { resource, error });
+            }
         }
-        if !none {
-            pass = self.list(pass, ("v1", "Pod", "pods"), true, &mut owners).await?;
+        for of in listed.into_iter().filter(|of| !of.is_workload()) {
+            let name = of.name();
+            let (listed, error) = self.list(pass, of, true, &mut owners).await?;
+            pass = listed;
+            if let Some(error) = error {
+                missing.insert(name, discovery::reason(&error));
+            }
         }
         let (objects, evaluated) = (pass.objects, pass.evaluated);
         let (snapshot, found, needed, memory) = pass.end();
@@ -185,14 +204,16 @@ impl Scan {
         let cut = budget.cut;
         for subject in &snapshot.subjects {
             let mut status = tally::total(tallies.range(of_profile(subject.name())).map(|(_, tally)| tally));
-            if let Some(reports) = cut.get(subject.name()) {
-                status.message = format!(
+            let cut = cut.get(subject.name()).map(|reports| {
+                format!(
                     "{} incomplete or missing: the limit for all reports together is {} bytes \
                      (--scan-max-report-bytes)",
                     counted(*reports, "report"),
                     self.budget
-                );
-            }
+                )
+            });
+            let messages = cut.into_iter().chain(discovery::unlisted(&subject.evaluator, &missing));
+            status.message = messages.collect::<Vec<_>>().join("; ").chars().take(MAX_MESSAGE_CHARS).collect();
             self.publish(subject.name(), status);
         }
         let written = written.map_err(|error| ScanError::Write { error })?;
@@ -227,41 +248,43 @@ impl Scan {
         Ok(Snapshot { subjects, namespaces, now: Timestamp::now() })
     }
 
-    /// Lists all objects of a kind and evaluates them, unless only their owners matter.
+    /// Lists all objects of a kind and evaluates them, unless only their owners matter. If a list fails, the kind has no
+    /// results.
     async fn list(
         &mut self,
         mut pass: Pass,
-        (api_version, kind, resource): (&'static str, &'static str, &'static str),
+        of: ListedKind,
         evaluated: bool,
         owners: &mut Owners,
-    ) -> Result<Pass, ScanError> {
+    ) -> Result<(Pass, Option<ApiError>), ScanError> {
+        let of = Arc::new(of);
         let (mut page, mut restarts) = (ListParams::default().limit(PAGE_SIZE), 0);
         loop {
             self.pace.tick().await;
-            let listed = list_page(&self.cx, None, (api_version, kind, resource), &page).await;
+            let listed = list_page(&self.cx, None, &of, &page).await;
             let Page { mut objects, next, room } = match listed {
                 Ok(page) => page,
                 Err(error) if error.is_expired() && restarts < MAX_LIST_RESTARTS => {
                     restarts += 1;
-                    pass.restart(kind);
+                    pass.restart(&of);
                     page = ListParams::default().limit(PAGE_SIZE);
                     continue;
                 }
                 Err(error) => {
-                    self.memory = pass.abandon();
-                    return Err(ScanError::List { resource, error });
+                    pass.restart(&of);
+                    return Ok((pass, Some(error)));
                 }
             };
-            if kind != "Pod" {
+            if of.is_workload() {
                 for existing in &objects {
                     owners.learn(&existing.object);
                 }
             }
             if evaluated {
-                objects.retain(|Existing { object, .. }| is_current(kind, object));
+                objects.retain(|Existing { object, .. }| is_current(&of.kind, object));
                 let _permit = self.cx.plans.acquire().await;
                 pass = tokio::task::spawn_blocking(move || {
-                    pass.evaluate(kind, &objects);
+                    pass.evaluate(&objects);
                     drop((objects, room));
                     pass
                 })
@@ -269,7 +292,7 @@ impl Scan {
             }
             match next {
                 Some(token) => page = page.continue_token(&token),
-                None => return Ok(pass),
+                None => return Ok((pass, None)),
             }
         }
     }
@@ -285,7 +308,7 @@ impl Scan {
     }
 
     fn failed(&self, subjects: &[Arc<AcceptedProfile>], error: &ScanError) {
-        let message: String = error.to_string().chars().take(1000).collect();
+        let message: String = error.to_string().chars().take(MAX_MESSAGE_CHARS).collect();
         for accepted in subjects {
             let profile = &accepted.compiled.profile;
             let known = self.cx.states.get(profile).and_then(|state| state.scan().clone());

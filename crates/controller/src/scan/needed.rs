@@ -5,11 +5,10 @@ use std::collections::BTreeSet;
 
 use palisade_compiler::{Namespace, selects};
 use palisade_gate::Violation;
-use serde_json::Value as Json;
 
 use super::snapshot::{Snapshot, Subject};
 use crate::{
-    evaluation::{Evaluation, Tenant},
+    evaluation::{Evaluation, Existing, Tenant},
     watch::exception_store::{Needed, ObservedException},
 };
 
@@ -36,8 +35,8 @@ impl<'a> Needs<'a> {
     }
 
     /// The uids of the exceptions that an object needs. An object without a verdict may need any of them.
-    pub fn by(&self, kind: &str, object: &Json) -> Vec<String> {
-        let without = match self.without.evaluate(kind, object) {
+    pub fn by(&self, existing: &Existing) -> Vec<String> {
+        let without = match self.without.evaluate(existing) {
             Evaluation::Complies => return Vec::new(),
             Evaluation::Violates(without) => Some(without),
             Evaluation::Unknown(_) => None,
@@ -47,7 +46,7 @@ impl<'a> Needs<'a> {
             let lifts = |violation: &&Violation| exception.request.checks.contains(&violation.check);
             let mut of_its_checks = without.iter().filter(lifts).peekable();
             of_its_checks.peek().is_some()
-                && match alone.evaluate(kind, object) {
+                && match alone.evaluate(existing) {
                     Evaluation::Complies | Evaluation::Unknown(_) => true,
                     Evaluation::Violates(with) => of_its_checks.any(|violation| !with.contains(violation)),
                 }

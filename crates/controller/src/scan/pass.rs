@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use palisade_api::ToolSecurityParams;
+use palisade_api::{ObjectKind, ToolSecurityParams};
 use palisade_compiler::{Namespace, selects};
 use palisade_kube_json::owners::Reference;
 use serde_json::Value as Json;
@@ -17,7 +17,7 @@ use super::{
     snapshot::{Snapshot, Subject},
 };
 use crate::{
-    evaluation::{Evaluation, Existing, Tenant},
+    evaluation::{Evaluation, Existing, ListedKind, Tenant},
     watch::exception_store::Needed,
 };
 
@@ -60,7 +60,7 @@ struct Known {
 pub struct Pass {
     snapshot: Snapshot,
     memory: Memory,
-    found: BTreeMap<&'static str, Vec<Found>>,
+    found: BTreeMap<Arc<ListedKind>, Vec<Found>>,
     /// The uids of the exceptions that something needs.
     needed: BTreeSet<String>,
     /// Number of objects that at least one profile evaluates.
@@ -75,16 +75,28 @@ impl Pass {
         Self { snapshot, memory, found: BTreeMap::new(), needed: BTreeSet::new(), objects: 0, evaluated: 0 }
     }
 
+    /// The kinds of other objects that a profile evaluates, each once.
+    pub fn object_kinds(&self) -> Vec<ObjectKind> {
+        let mut kinds: Vec<ObjectKind> = Vec::new();
+        for kind in self.snapshot.subjects.iter().flat_map(|subject| subject.evaluator.object_kinds()) {
+            let is_known = |known: &ObjectKind| (&known.group, &known.resource) == (&kind.group, &kind.resource);
+            if !kinds.iter().any(is_known) {
+                kinds.push(kind.clone());
+            }
+        }
+        kinds
+    }
+
     /// Removes the results for a kind, whose list starts again.
-    pub fn restart(&mut self, kind: &'static str) {
+    pub fn restart(&mut self, kind: &ListedKind) {
         self.found.remove(kind);
     }
 
     /// Evaluates some objects, preferably ordered by namespace, like lists of the API server.
-    pub fn evaluate(&mut self, kind: &'static str, page: &[Existing]) {
+    pub fn evaluate(&mut self, page: &[Existing]) {
         let Self { snapshot, memory, found, needed, objects, evaluated } = self;
         let mut place: Option<Place<'_>> = None;
-        for Existing { object, .. } in page {
+        for existing @ Existing { of, object } in page {
             let text = |pointer: &str| object.pointer(pointer).and_then(Json::as_str).unwrap_or_default();
             let namespace = text("/metadata/namespace");
             if place.as_ref().is_none_or(|place| place.name != namespace) {
@@ -100,7 +112,7 @@ impl Pass {
                 known.outcomes.clone()
             } else {
                 *evaluated += 1;
-                let outcomes = place.evaluate(kind, object);
+                let outcomes = place.evaluate(existing);
                 let (inputs, pass) = (place.inputs, memory.pass);
                 memory.known.insert(uid, Known { version, inputs, pass, outcomes: outcomes.clone() });
                 outcomes
@@ -108,9 +120,10 @@ impl Pass {
             let Some(outcomes) = outcomes else { continue };
             needed.extend(outcomes.needs.iter().cloned());
             if !outcomes.evaluations.is_empty() {
-                let (namespace, owner) = (namespace.to_owned(), Reference::to_controller(object));
-                let object = Reference::to(kind, object);
-                found.entry(kind).or_default().push(Found { namespace, object, owner, outcomes });
+                // The controller of another object is not what violates the profile.
+                let owner = Reference::to_controller(object).filter(|_| of.is_pods() || of.is_workload());
+                let (namespace, object) = (namespace.to_owned(), Reference::to(&of.kind, object));
+                found.entry(Arc::clone(of)).or_default().push(Found { namespace, object, owner, outcomes });
             }
         }
     }
@@ -121,8 +134,8 @@ impl Pass {
         let Self { snapshot, mut memory, mut found, needed, .. } = self;
         memory.known.retain(|_, known| known.pass == memory.pass);
         memory.known.shrink_to_fit();
-        let pods = found.remove("Pod");
-        let all = found.into_values().flatten().chain(pods.into_iter().flatten()).collect();
+        let pods = found.extract_if(.., |of, _| of.is_pods()).collect::<Vec<_>>();
+        let all = found.into_iter().chain(pods).flat_map(|(_, found)| found).collect();
         let needed = needed::all(&snapshot, &needed);
         (snapshot, all, needed, memory)
     }
@@ -177,7 +190,7 @@ impl<'a> Place<'a> {
         Self { snapshot, name: name.to_owned(), namespace, subjects, inputs: hasher.finish(), tenants: Vec::new() }
     }
 
-    fn evaluate(&mut self, kind: &str, object: &Json) -> Option<Arc<Outcomes>> {
+    fn evaluate(&mut self, existing: &Existing) -> Option<Arc<Outcomes>> {
         let namespace = self.namespace.as_ref()?;
         if self.tenants.is_empty() {
             let seats = self.subjects.iter().map(|(subject, params)| ProfileScanner {
@@ -189,11 +202,11 @@ impl<'a> Place<'a> {
         }
         let mut outcomes = Outcomes::default();
         for ProfileScanner { profile, tenant, needs } in &self.tenants {
-            let evaluation = tenant.evaluate(kind, object);
+            let evaluation = tenant.evaluate(existing);
             if evaluation != Evaluation::Complies {
                 outcomes.evaluations.push(((*profile).to_owned(), evaluation));
             }
-            outcomes.needs.extend(needs.iter().flat_map(|needs| needs.by(kind, object)));
+            outcomes.needs.extend(needs.iter().flat_map(|needs| needs.by(existing)));
         }
         let complies = outcomes.evaluations.is_empty() && outcomes.needs.is_empty();
         (!complies).then(|| Arc::new(outcomes))

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use palisade_api::{
     Enforcement, Stage, ToolSecurityProfileStatus,
     conditions::{ConditionType, Reason},
-    names,
+    names::{self, Part, Shape},
 };
 use palisade_compiler::exempt_tenants;
 
@@ -155,7 +155,7 @@ pub fn with_stages(mut enforced: Condition, observed: &ObservedProfile, by_stage
             enforced.message
         );
     }
-    // Those whose stage is Deny have an answer of their own (`with_checks`).
+    // Those whose stage is Deny have an answer of their own (`with_denied_parts`).
     let own = profile.spec.enforcement.checks.values().next().copied().filter(|stage| *stage != Stage::Deny);
     let is_staged = matches!(enforced.reason, Reason::ProbesPassed | Reason::StageWarn | Reason::StageAudit);
     if let Some(stage) = own.filter(|_| is_staged) {
@@ -185,22 +185,30 @@ pub fn own_stage(enforcement: &Enforcement) -> String {
     format!("{} {}", if ids.len() == 1 { "check" } else { "checks" }, ids.join(", "))
 }
 
-/// The message of Enforced of a profile that is not in Deny, with the API servers that deny what violates its checks
-/// that are; `None` while no probe has shown any.
-pub fn with_checks(mut enforced: Condition, servers: Option<String>, accepted: &AcceptedProfile) -> Condition {
-    let ids = own_stage(&accepted.compiled.enforcement);
+/// The message of Enforced of a profile whose pods are not in Deny, with the API servers that deny what is; `None` while
+/// no probe has shown any.
+pub fn with_denied_parts(mut enforced: Condition, servers: Option<String>, accepted: &AcceptedProfile) -> Condition {
+    let compiled = &accepted.compiled;
+    let mut denied = Vec::new();
+    if Shape::ALL.into_iter().any(|shape| compiled.denies(Part::Checks(shape))) {
+        denied.push(format!("violations of {}", own_stage(&compiled.enforcement)));
+    }
+    for (shape, objects) in [(Shape::Workloads, "workloads"), (Shape::Objects, "other objects")] {
+        if compiled.denies(Part::Judge(shape)) {
+            denied.push(format!("{objects} that violate the profile"));
+        }
+    }
+    let denied = denied.join(" and ");
     let _ = match servers {
-        Some(servers) => write!(enforced.message, "; {servers} denies violations of {ids}"),
-        None => write!(enforced.message, "; no probe has confirmed yet that violations of {ids} are denied"),
+        Some(servers) => write!(enforced.message, "; {servers} denies {denied}"),
+        None => write!(enforced.message, "; no probe has confirmed yet that {denied} are denied"),
     };
     enforced
 }
 
-/// True if a profile that is not in Deny has checks that are, which probes can show.
-pub fn probes_checks(enforced: &Condition, accepted: &AcceptedProfile) -> bool {
-    matches!(enforced.reason, Reason::StageWarn | Reason::StageAudit)
-        && accepted.compiled.checks_stage() == Some(Stage::Deny)
-        && accepted.compiled.probes.violating_checks.is_some()
+/// True if a profile whose pods are not in Deny denies something else, which probes can show.
+pub fn probes_denied_parts(enforced: &Condition, accepted: &AcceptedProfile) -> bool {
+    matches!(enforced.reason, Reason::StageWarn | Reason::StageAudit) && accepted.compiled.denying_part().is_some()
 }
 
 /// The condition Enforced of a profile that needs no probe; `None` if it needs one.
@@ -221,7 +229,7 @@ pub fn without_probe(verdict: &Verdict, programmed: &Condition, accepted: &Accep
             return Some(condition(reason, &text));
         }
     }
-    let restricts = accepted.compiled.probes.violating.is_some();
+    let restricts = accepted.compiled.denying_part().is_some();
     (!restricts).then(|| condition(Reason::NothingRestricted, "the profile has no restrictions"))
 }
 
@@ -355,8 +363,8 @@ mod tests {
             palisade_gate::check(palisade_compiler::compile(&profile).expect("it compiles")).expect("checked");
         let accepted = Arc::new(AcceptedProfile { profile, compiled });
         let unprobed = || enforced(&observed, [0, 0, 20]);
-        assert!(probes_checks(&unprobed(), &accepted));
-        let asked = with_checks(unprobed(), None, &accepted);
+        assert!(probes_denied_parts(&unprobed(), &accepted));
+        let asked = with_denied_parts(unprobed(), None, &accepted);
         assert_eq!(asked.status, ConditionStatus::False);
         let end = "; no probe has confirmed yet that violations of checks hostPorts, privileged are denied";
         assert!(asked.message.ends_with(end), "{}", asked.message);

@@ -236,7 +236,7 @@ impl Mock {
 }
 
 /// Paths that end so are of lists.
-const KINDS: [&str; 7] = [
+const KINDS: [&str; 11] = [
     "pods",
     "toolsecurityparams",
     "toolsecurityprofiles",
@@ -244,6 +244,10 @@ const KINDS: [&str; 7] = [
     "validatingadmissionpolicies",
     "validatingadmissionpolicybindings",
     "controllerrevisions",
+    "replicasets",
+    "jobs",
+    "ingresses",
+    "toolsecurityreports",
 ];
 
 fn json_answer(body: &Json) -> Response<Body> {

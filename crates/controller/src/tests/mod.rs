@@ -5,6 +5,7 @@ mod exceptions;
 mod generations;
 mod lanes;
 mod mock;
+mod objects;
 mod parameters;
 mod policy_writes;
 mod removal;

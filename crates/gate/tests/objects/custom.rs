@@ -118,7 +118,11 @@ fn parameters_that_are_missing_or_invalid_deny_only_the_kinds_of_checks_that_rea
             assert!(server.create(created).contains("no params found"), "{}", server.create(created));
         }
         assert_eq!(server.create(&object("v1", "Secret", &json!({}))), "");
-        // A namespace that is being deleted may have lost its parameters.
+        // A namespace that is being deleted may have lost its parameters. Checks that read none are evaluated.
+        let denied = "1 violation of ToolSecurityProfile test: [serviceTypes] Service: the type must be ClusterIP";
+        assert_eq!(server.update(&service("NodePort"), &released), denied);
+        assert_eq!(server.update(&with(&config, "/data/a", json!("c")), &config), "");
+        assert_eq!(server.update(&service("NodePort"), &service("NodePort")), "");
         assert_eq!(server.update(&released, &with(&released, "/metadata/finalizers", json!(["example.com/a"]))), "");
         let problem = json!(palisade_api::ToolSecurityParamsSpec::denying("a problem"));
         let server = Enforced::new(minor, &compiled, Some(&problem));

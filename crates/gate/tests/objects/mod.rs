@@ -3,6 +3,7 @@
 
 mod catalogue;
 mod custom;
+mod fast;
 mod random;
 mod updates;
 

@@ -60,5 +60,5 @@ fn the_policy_matches_no_deletion() {
     let policy = compiled.bundle.objects.unwrap().policy.spec.unwrap();
     let rules = policy.match_constraints.unwrap().resource_rules.unwrap();
     let found: Vec<_> = rules.into_iter().flat_map(|rule| rule.operations.unwrap()).collect();
-    assert_eq!(found, ["CREATE", "UPDATE", "UPDATE"]);
+    assert_eq!(found, ["CREATE", "UPDATE", "UPDATE", "CREATE"]);
 }

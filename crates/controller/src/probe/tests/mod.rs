@@ -1,6 +1,7 @@
 //! The prober with API servers that are slow, silent, wrong or reject. Time is tokio's, and paused.
 
 mod mock;
+mod objects;
 
 use k8s_openapi::api::{admissionregistration::v1::ValidatingAdmissionPolicy, core::v1::Namespace};
 use kube::{core::PartialObjectMeta, runtime::watcher::Event};

@@ -1,0 +1,180 @@
+//! The match condition of policies for objects, and their probes.
+
+use std::sync::LazyLock;
+
+use palisade_api::{
+    ToolSecurityParamsSpec,
+    names::{Part, Shape},
+};
+use palisade_compiler::{MAY_VIOLATE, Options, compile_with};
+use palisade_gate::{Decision, Judgement, ValidationRequest, Validator};
+use proptest::{collection::vec, option, prelude::*, sample, test_runner::Config};
+
+use super::*;
+
+/// Two checks of Ingresses (one with parameters), one of Services, and two of Widgets.
+fn spec(excepted: bool) -> Json {
+    let custom = |id: &str, group: &str, resource: &str, expression: &str| {
+        json!({
+            "id": id, "target": "Object", "message": "m", "expression": expression,
+            "kinds": [{"group": group, "versions": ["v1"], "resource": resource}],
+        })
+    };
+    let exception = json!({
+        "namespaces": ["tool-weather"], "checks": ["serviceTypes"], "reason": "r", "expires": "2027-01-01T00:00:00Z",
+    });
+    json!({
+        "parameters": [{"name": "tool", "type": "String", "sources": [{"namespaceNameTrimPrefix": "tool-"}]}],
+        "network": {"allowedHosts": ["$tool.example.org", "*.apps.example.org"]},
+        "exemptions": {"users": ["robot"]},
+        "exceptions": if excepted { json!([exception]) } else { json!([]) },
+        "customChecks": [
+            custom("serviceTypes", "", "services", "object.spec.type == 'ClusterIP' // the default"),
+            custom("sizes", "example.org", "widgets", "object.spec.size < 3"),
+            custom("growth", "example.org", "widgets", "oldObject == null || object.spec.size >= oldObject.spec.size"),
+        ],
+    })
+}
+
+/// Without and with an exception: the policy with and without its match condition, and the parameters.
+static ALL: LazyLock<[([Validator; 2], [Json; 2]); 2]> = LazyLock::new(|| {
+    [false, true].map(|excepted| (policies(excepted), [false, true].map(|problem| params(excepted, problem))))
+});
+
+/// The policy of the profile, with and without its match condition.
+fn policies(excepted: bool) -> [Validator; 2] {
+    [true, false].map(|fast_path| {
+        let compiled = compile_with(&profile(&spec(excepted)), Options { fast_path, ..Options::default() }).unwrap();
+        let policy = compiled.bundle.objects.unwrap().policy;
+        let conditions = policy.spec.as_ref().unwrap().match_conditions.clone().unwrap_or_default();
+        let names: Vec<_> = conditions.iter().map(|one| one.name.as_str()).collect();
+        assert_eq!(names, if fast_path { vec![MAY_VIOLATE] } else { vec![] });
+        Validator::new(&policy).unwrap_or_else(|found| panic!("{found:?}"))
+    })
+}
+
+fn params(excepted: bool, problem: bool) -> Json {
+    let mut params = match problem {
+        true => ToolSecurityParamsSpec::denying("a problem"),
+        false => {
+            let namespace = palisade_compiler::Namespace { name: "tool-weather".to_owned(), ..Default::default() };
+            compiled(&spec(false)).resolver.params(&namespace)
+        }
+    };
+    if excepted {
+        params.exceptions = [("serviceTypes".to_owned(), "2027-01-01T00:00:00Z".to_owned())].into();
+    }
+    json!({"spec": params})
+}
+
+fn host() -> impl Strategy<Value = Option<&'static str>> {
+    let hosts = ["weather.example.org", "other.example.org", "a.apps.example.org", "*.apps.example.org", "*", ""];
+    option::weighted(0.9, sample::select(&hosts[..]))
+}
+
+prop_compose! {
+    fn ingress()(
+        rules in vec(host(), 0..4), tls in vec(vec(host(), 0..3), 0..3), backend in any::<bool>(), class in 0..2,
+    ) -> Json {
+        let rules: Vec<_> = rules.into_iter().map(|host| host.map_or(json!({}), |host| json!({"host": host}))).collect();
+        let tls: Vec<_> = tls
+            .into_iter()
+            .map(|hosts| json!({"hosts": hosts.into_iter().flatten().collect::<Vec<_>>()}))
+            .collect();
+        let mut spec = json!({"rules": rules, "tls": tls, "ingressClassName": format!("c{class}")});
+        if backend {
+            spec["defaultBackend"] = json!({"service": {"name": "a", "port": {"number": 80}}});
+        }
+        object("networking.k8s.io/v1", "Ingress", &json!({"spec": spec}))
+    }
+}
+
+fn some_object() -> impl Strategy<Value = Json> {
+    prop_oneof![
+        3 => ingress(),
+        1 => sample::select(vec!["ClusterIP", "NodePort"]).prop_map(service),
+        1 => (0..5).prop_map(|size| object("example.org/v1", "Widget", &json!({"spec": {"size": size}}))),
+    ]
+}
+
+proptest! {
+    #![proptest_config(Config { cases: 256, ..Config::default() })]
+
+    /// The verdict is that of the full evaluation for each request.
+    #[test]
+    fn fast_path_never_admits_violation(
+        one in some_object(), other in some_object(), excepted in any::<bool>(), problem in any::<bool>(),
+        user in sample::select(vec!["tenant", "robot"]), namespace in sample::select(vec!["tool-weather", "palisade-probe"]),
+    ) {
+        let ([fast, full], params) = &ALL[usize::from(excepted)];
+        let params = &params[usize::from(problem)];
+        let kind = one["kind"].as_str().unwrap_or_default();
+        let created = ValidationRequest { namespace, user, params: Some(params), ..ValidationRequest::create(kind, &one) };
+        let mut requests = vec![created.clone()];
+        if one["kind"] == other["kind"] {
+            requests.push(ValidationRequest { operation: Operation::Update, old_object: &other, ..created });
+        }
+        for request in requests {
+            let [fast, full] = [fast, full].map(|policy| policy.judge(&request).map_err(|error| error.to_string()));
+            prop_assert_eq!(fast.map(|one| one.decision), full.map(|one| one.decision), "{}", one);
+        }
+    }
+}
+
+/// Complying requests are not evaluated in full.
+#[test]
+fn complying_objects_leave_early() {
+    let ([fast, _], params) = (policies(false), params(false, false));
+    let judge = |object: &Json, old: Option<&Json>| -> Judgement {
+        let created = ValidationRequest {
+            namespace: "tool-weather",
+            params: Some(&params),
+            ..ValidationRequest::create(object["kind"].as_str().unwrap(), object)
+        };
+        let request = match old {
+            Some(old_object) => ValidationRequest { operation: Operation::Update, old_object, ..created },
+            None => created,
+        };
+        fast.judge(&request).unwrap_or_else(|error| panic!("{error}"))
+    };
+    let hosts = |host: &str| object("networking.k8s.io/v1", "Ingress", &json!({"spec": {"rules": [{"host": host}]}}));
+    let widget = |size: i64| object("example.org/v1", "Widget", &json!({"spec": {"size": size}}));
+    assert!(!judge(&hosts("weather.example.org"), None).matched);
+    assert!(!judge(&service("ClusterIP"), None).matched);
+    let denied = judge(&hosts("other.example.org"), None);
+    assert!(denied.matched && denied.decision != Decision::Admit);
+    // Two checks evaluate Widgets, so only updates that neither evaluates leave early.
+    assert!(judge(&widget(1), None).matched);
+    assert!(!judge(&with(&widget(1), "/metadata/labels", json!({"a": "b"})), Some(&widget(1))).matched);
+}
+
+/// A probe is evaluated by its policy of its generation alone, and shows nothing about objects.
+#[test]
+fn probes_are_for_one_generation_of_one_policy() {
+    let mut profile = profile(&spec(false));
+    profile.metadata.generation = Some(7);
+    profile.spec.enforcement.checks = [("serviceTypes".to_owned(), palisade_api::Stage::Warn)].into();
+    let compiled = compile(&profile).unwrap();
+    let params = params(false, false);
+    for part in Part::judging(Shape::Objects) {
+        let question = compiled.probes.question(part).unwrap();
+        let policy = Validator::new(&compiled.bundle.part(part).unwrap().policy).unwrap();
+        let is_denied = |object: &Json, namespace: &str| {
+            let created = ValidationRequest::create("PodTemplate", object);
+            let request = ValidationRequest { namespace, params: Some(&params), ..created };
+            policy.evaluate(&request).unwrap_or_else(|error| panic!("{error}")) != Decision::Admit
+        };
+        assert!(question.path.ends_with("/namespaces/palisade-probe/podtemplates"), "{}", question.path);
+        assert!(is_denied(&question.violating, names::PROBE_NAMESPACE));
+        assert!(!is_denied(&question.compliant, names::PROBE_NAMESPACE));
+        // In the namespace of a tenant, the name means nothing.
+        assert!(!is_denied(&question.violating, "tool-weather"));
+        let label = question.violating["metadata"]["labels"][names::PROFILE_LABEL].as_str().unwrap().to_owned();
+        for other in ["test.6.o", "test.7", "other.7.o", "test.7.c", "test.7.o", "test.7.oc"] {
+            let pointer = format!("/metadata/labels/{}", names::PROFILE_LABEL.replace('/', "~1"));
+            let mut relabelled = question.violating.clone();
+            *relabelled.pointer_mut(&pointer).unwrap() = json!(other);
+            assert_eq!(is_denied(&relabelled, names::PROBE_NAMESPACE), other == label, "{other}");
+        }
+    }
+}
