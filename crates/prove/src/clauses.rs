@@ -18,6 +18,14 @@ use crate::{
 const MOST_NAMES: usize = 600;
 const MOST_CLAUSES: usize = 400_000;
 
+/// Names of elements of which one case at a time uses some.
+#[derive(Debug, Default)]
+struct Pool {
+    names: HashMap<Path, Vec<Var>>,
+    /// How many cases have a part.
+    shared: HashMap<Formula, usize>,
+}
+
 /// The clauses of a formula.
 #[derive(Debug)]
 pub struct Clauses<'a> {
@@ -39,8 +47,8 @@ pub struct Clauses<'a> {
 }
 
 impl<'a> Clauses<'a> {
-    /// Those of a formula in normal form, which are satisfiable if it is.
-    pub fn new(formulas: &'a mut Formulas, of: Formula) -> Self {
+    /// Those of a formula and of one of several cases, all in normal form, which are satisfiable if these are.
+    pub fn new(formulas: &'a mut Formulas, always: Formula, cases: &[Formula]) -> Self {
         let mut all = Self {
             formulas,
             clauses: Vec::new(),
@@ -54,8 +62,9 @@ impl<'a> Clauses<'a> {
             names: 0,
             complete: true,
         };
-        let root = all.literal(of);
-        all.clauses.push(vec![root]);
+        let always = all.literal(always);
+        let one = all.one_case(cases);
+        all.clauses.extend([vec![always], vec![one]]);
         while let Some((list, element, holds, var, body)) = all.open.pop_front() {
             if all.clauses.len() > MOST_CLAUSES {
                 all.complete = false;
@@ -144,7 +153,15 @@ impl<'a> Clauses<'a> {
                 }
                 literal
             }
-            Node::Or(parts) => self.one_of(&parts),
+            Node::Or(parts) => {
+                let literal = self.fresh();
+                let mut clause = vec![-literal];
+                for part in parts.iter() {
+                    clause.push(self.literal(*part));
+                }
+                self.clauses.push(clause);
+                literal
+            }
             Node::Exists(list, var, body) => {
                 let element = self.element(&list);
                 self.named(&list, var, body, element)
@@ -162,29 +179,72 @@ impl<'a> Clauses<'a> {
         literal
     }
 
-    /// Existentials over one list share a name: there is an element for one of them if there is one for which one holds.
-    fn one_of(&mut self, parts: &[Formula]) -> Literal {
+    /// Of several formulas one holds. Only one must, so that all use the same names for the elements that they need. A part
+    /// that several of them have keeps names of its own.
+    fn one_case(&mut self, cases: &[Formula]) -> Literal {
         let literal = self.fresh();
+        let mut pool = Pool::default();
+        for case in cases {
+            if let Node::And(parts) = self.formulas.node(*case) {
+                parts.iter().for_each(|part| *pool.shared.entry(*part).or_default() += 1);
+            }
+        }
         let mut clause = vec![-literal];
-        let mut shared: HashMap<Path, Option<Var>> = HashMap::new();
-        for part in parts {
-            clause.push(match self.formulas.node(*part).clone() {
-                Node::Exists(list, var, body) if !self.literals.contains_key(part) => {
-                    let element = match shared.get(&list) {
-                        Some(element) => *element,
-                        None => {
-                            let element = self.element(&list);
-                            shared.insert(Rc::clone(&list), element);
-                            element
-                        }
-                    };
-                    self.named(&list, var, body, element)
-                }
-                _ => self.literal(*part),
-            });
+        for case in cases {
+            clause.push(self.pooled(*case, &mut pool, &mut HashMap::new()));
         }
         self.clauses.push(clause);
         literal
+    }
+
+    /// As [`Self::literal`], with names of a pool, of which so many are used on the way here.
+    fn pooled(&mut self, of: Formula, pool: &mut Pool, used: &mut HashMap<Path, usize>) -> Literal {
+        if pool.shared.get(&of).is_some_and(|count| *count > 1) {
+            return self.literal(of);
+        }
+        match self.formulas.node(of).clone() {
+            Node::And(parts) => {
+                let literal = self.fresh();
+                for part in parts.iter() {
+                    let part = self.pooled(*part, pool, used);
+                    self.clauses.push(vec![-literal, part]);
+                }
+                literal
+            }
+            Node::Or(parts) => {
+                let literal = self.fresh();
+                let mut clause = vec![-literal];
+                let mut most = used.clone();
+                for part in parts.iter() {
+                    let mut own = used.clone();
+                    clause.push(self.pooled(*part, pool, &mut own));
+                    for (list, count) in own {
+                        let most = most.entry(list).or_default();
+                        *most = count.max(*most);
+                    }
+                }
+                *used = most;
+                self.clauses.push(clause);
+                literal
+            }
+            Node::Exists(list, var, body) => {
+                let literal = self.fresh();
+                let index = used.entry(Rc::clone(&list)).or_default();
+                let number = *index;
+                *index += 1;
+                let known = pool.names.get(&list).and_then(|names| names.get(number)).copied();
+                let Some(element) = known.or_else(|| self.element(&list)) else { return literal };
+                if known.is_none() {
+                    pool.names.entry(Rc::clone(&list)).or_default().push(element);
+                }
+                let exists = self.exists(&list, element);
+                let body = self.formulas.rename(body, &HashMap::from([(var, element)]));
+                let body = self.pooled(body, pool, used);
+                self.clauses.extend([vec![-literal, exists], vec![-literal, body]]);
+                literal
+            }
+            _ => self.literal(of),
+        }
     }
 
     /// A literal that implies a formula of a named element. Without a name it says nothing.

@@ -1,6 +1,9 @@
 //! Questions about policies, and their answers.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    rc::Rc,
+};
 
 use palisade_cel::{
     ast::Node,
@@ -8,9 +11,10 @@ use palisade_cel::{
 };
 
 use crate::{
-    formula::{Atom, Formula, Formulas},
-    model,
-    search::{Outcome, Proved, search},
+    formula::{Atom, Formula, Formulas, Path, Step, TRUE},
+    model::{Decoder, Request},
+    scope::{Scopes, cases},
+    search::{Outcome, Proved, Solution, search},
     symbolic::{Choice, Evaluator, Unsupported, Value, root},
     universe::{self, Type},
 };
@@ -76,7 +80,7 @@ pub enum Answer {
     /// It is so.
     Proved(Proved),
     /// It may not be so of this request. Whoever shows it evaluates the expressions on it first.
-    Counterexample(Box<model::Request>),
+    Counterexample(Box<Request>),
     /// It is not decided.
     Unknown(String),
 }
@@ -109,8 +113,32 @@ impl Requests<'_> {
         roots
     }
 
-    fn known(&self) -> BTreeMap<crate::formula::Path, std::rc::Rc<str>> {
-        use crate::formula::Step;
+    fn answer(&self, of: Decision, opaque: BTreeSet<String>) -> Answer {
+        let solution = match of {
+            Decision::Proved(proved) => return Answer::Proved(proved),
+            Decision::Unknown(why) => return Answer::Unknown(why),
+            Decision::Perhaps(solution) => solution,
+        };
+        let known = self.known();
+        let decoder = Decoder { solution: &solution, known: &known };
+        let mut variables = BTreeMap::new();
+        let mut add = |name: &str, of: &Type| variables.insert(name.to_owned(), decoder.value(of, &root(name)));
+        add("object", self.object);
+        add("request", &universe::request());
+        add("namespaceObject", &universe::namespace());
+        if self.operation == Operation::Update {
+            add("oldObject", self.object);
+        }
+        if let Some(params) = self.params
+            && solution.atoms.get(&Atom::Present(root("params"))) != Some(&false)
+        {
+            add("params", params);
+        }
+        let used = solution.atoms.keys().any(|atom| matches!(atom, Atom::Opaque(..)));
+        Answer::Counterexample(Box::new(Request { variables, doubts: if used { opaque } else { BTreeSet::new() } }))
+    }
+
+    fn known(&self) -> BTreeMap<Path, Rc<str>> {
         let path = |names: &[&str]| names.iter().map(|name| Step::Field((*name).into())).collect();
         let operation = match self.operation {
             Operation::Create => "CREATE",
@@ -142,7 +170,6 @@ impl Requests<'_> {
     }
 
     /// Whether each request that the match conditions leave out would be admitted: no validation of it is false or fails.
-    /// The requests that `assumed` (CEL of type bool) excludes do not count.
     pub fn left_out_are_admitted(&self, policy: &Policy) -> Answer {
         let mut formulas = Formulas::default();
         let found = self.evaluated(policy, &mut formulas, |evaluator, requests| {
@@ -159,7 +186,7 @@ impl Requests<'_> {
             Err(Unsupported(why)) => Answer::Unknown(why),
             Ok(((left_out, admitted), opaque)) => {
                 let not = formulas.not(admitted);
-                decide(&mut formulas, left_out, not, &opaque)
+                self.answer(decide(&mut formulas, left_out, not), opaque)
             }
         }
     }
@@ -175,32 +202,35 @@ impl Requests<'_> {
         });
         match found {
             Err(Unsupported(why)) => Answer::Unknown(why),
-            Ok((fails, opaque)) => decide(&mut formulas, crate::formula::TRUE, fails, &opaque),
+            Ok((fails, opaque)) => self.answer(decide(&mut formulas, TRUE, fails), opaque),
         }
     }
 }
 
 /// Whether no request satisfies both formulas: case by case of the second.
-fn decide(formulas: &mut Formulas, always: Formula, one_of: Formula, opaque: &BTreeSet<String>) -> Answer {
+fn decide(formulas: &mut Formulas, always: Formula, one_of: Formula) -> Decision {
+    let mut scopes = Scopes::default();
     let always = formulas.normal(always, true);
+    let always = scopes.smaller(formulas, always);
     let one_of = formulas.normal(one_of, true);
-    let both = formulas.and([always, one_of]);
-    match search(formulas, both) {
-        Outcome::Nothing(proved) => Answer::Proved(proved),
-        Outcome::GaveUp(why) => Answer::Unknown(why.to_owned()),
-        Outcome::Perhaps(solution) => {
-            if !solution.complete {
-                return Answer::Unknown("the elements of lists depend on each other".to_owned());
-            }
-            if let Some(doubt) = &solution.values.doubt {
-                return Answer::Unknown(doubt.clone());
-            }
-            let used = solution.atoms.keys().any(|atom| matches!(atom, Atom::Opaque(..)));
-            let mut request = model::Request::of(&solution);
-            if used {
-                request.doubts = opaque.clone();
-            }
-            Answer::Counterexample(Box::new(request))
+    let one_of = scopes.smaller(formulas, one_of);
+    let cases = cases(formulas, one_of);
+    match search(formulas, always, &cases) {
+        Outcome::Nothing(proved) => Decision::Proved(proved),
+        Outcome::GaveUp(why) => Decision::Unknown(why.to_owned()),
+        Outcome::Perhaps(solution) if !solution.complete => {
+            Decision::Unknown("the elements of lists depend on each other".to_owned())
         }
+        Outcome::Perhaps(solution) => match &solution.values.doubt {
+            Some(doubt) => Decision::Unknown(doubt.clone()),
+            None => Decision::Perhaps(solution),
+        },
     }
+}
+
+/// An answer that is not yet a request.
+enum Decision {
+    Proved(Proved),
+    Perhaps(Box<Solution>),
+    Unknown(String),
 }

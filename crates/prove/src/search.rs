@@ -1,12 +1,12 @@
 //! Searches a request that satisfies a formula, or a certificate that there is none.
 
-use std::{cell::RefCell, collections::BTreeSet, rc::Rc};
+use std::{cell::RefCell, collections::{BTreeMap, BTreeSet}, rc::Rc};
 
 use batsat::{Callbacks, ClauseKind, Lit, Solver, SolverInterface as _, SolverOpts, Var as Variable, lbool};
 
 use crate::{
     clauses::Clauses,
-    formula::{Atom, FALSE, Formula, Formulas},
+    formula::{Atom, FALSE, Formula, Formulas, Path, Var},
     rup::{self, Literal},
     text::Texts,
     theory::{self, Assignment, Values},
@@ -28,20 +28,31 @@ pub struct Certificate {
 }
 
 /// That no request satisfies a formula. Only a certificate that was checked makes one, or a formula that is a constant.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proved {
+    cases: usize,
     clauses: usize,
 }
 
 impl Proved {
-    /// How many clauses its certificate has; 0 of a constant.
+    /// How many cases were searched, none of which is a constant.
+    pub fn cases(&self) -> usize {
+        self.cases
+    }
+
+    /// How many clauses their certificates have.
     pub fn clauses(&self) -> usize {
         self.clauses
     }
 
+    /// That no request satisfies one of no formulas.
+    const fn nothing() -> Self {
+        Self { cases: 0, clauses: 0 }
+    }
+
     /// Of a formula that never holds.
     pub fn constant(of: Formula) -> Option<Self> {
-        (of == FALSE).then_some(Self { clauses: 0 })
+        (of == FALSE).then_some(Self::nothing())
     }
 }
 
@@ -52,7 +63,7 @@ impl Certificate {
         let sound = self.conflicts.iter().all(|(_, atoms)| theory::is_conflict(atoms, &mut texts));
         let conflicts = self.conflicts.iter().map(|(clause, _)| clause.clone());
         let clauses: Vec<_> = self.clauses.iter().cloned().chain(conflicts).collect();
-        (sound && rup::check(&clauses, &self.proof)).then_some(Proved { clauses: clauses.len() })
+        (sound && rup::check(&clauses, &self.proof)).then_some(Proved { cases: 1, clauses: clauses.len() })
     }
 }
 
@@ -63,6 +74,8 @@ pub struct Solution {
     pub atoms: Assignment,
     /// Values of texts and numbers.
     pub values: Values,
+    /// The named elements of each list.
+    pub elements: BTreeMap<Path, Vec<Var>>,
     /// Whether everything was said of each element.
     pub complete: bool,
 }
@@ -104,12 +117,16 @@ impl Callbacks for Recorder {
     }
 }
 
-/// Searches a request that satisfies a formula in normal form, without free variables.
-pub fn search(formulas: &mut Formulas, of: Formula) -> Outcome {
-    if let Some(proved) = Proved::constant(of) {
+/// Searches a request that satisfies a formula and one of several cases, all in normal form, without free variables.
+pub fn search(formulas: &mut Formulas, always: Formula, cases: &[Formula]) -> Outcome {
+    if let Some(proved) = Proved::constant(always) {
         return Outcome::Nothing(proved);
     }
-    let clauses = Clauses::new(formulas, of);
+    let cases: Vec<_> = cases.iter().copied().filter(|case| formulas.and([always, *case]) != FALSE).collect();
+    if cases.is_empty() {
+        return Outcome::Nothing(Proved::nothing());
+    }
+    let clauses = Clauses::new(formulas, always, &cases);
     let learnt = Recorder::default();
     let mut solver = Solver::new(SolverOpts::default(), learnt.clone());
     for _ in 0..clauses.variables() {
@@ -127,7 +144,7 @@ pub fn search(formulas: &mut Formulas, of: Formula) -> Outcome {
         if result == lbool::FALSE {
             certificate.proof = learnt.0.proof.borrow().clone();
             return match certificate.check() {
-                Some(proved) => Outcome::Nothing(proved),
+                Some(proved) => Outcome::Nothing(Proved { cases: cases.len(), ..proved }),
                 None => Outcome::GaveUp("the certificate was not accepted"),
             };
         }
@@ -139,7 +156,8 @@ pub fn search(formulas: &mut Formulas, of: Formula) -> Outcome {
         let atoms: Assignment = clauses.atoms.iter().map(|(atom, literal)| (atom.clone(), value(*literal))).collect();
         let conflicts = match theory::judge(&atoms, &mut texts) {
             Ok(values) => {
-                return Outcome::Perhaps(Box::new(Solution { atoms, values, complete: clauses.is_complete() }));
+                let (elements, complete) = (clauses.elements.clone(), clauses.is_complete());
+                return Outcome::Perhaps(Box::new(Solution { atoms, values, elements, complete }));
             }
             Err(conflicts) => conflicts,
         };
