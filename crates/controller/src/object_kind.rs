@@ -30,7 +30,11 @@ impl FromStr for ObjectKind {
         let (api_version, kind, resource) = match parts.as_deref() {
             Some([version, kind, resource]) => ((*version).to_owned(), kind, resource),
             Some([group, version, kind, resource]) => (format!("{group}/{version}"), kind, resource),
-            _ => return Err(format!("{text:?} must be APIVERSION/KIND/RESOURCE, for example apps/v1/Deployment/deployments")),
+            _ => {
+                return Err(format!(
+                    "{text:?} must be APIVERSION/KIND/RESOURCE, for example apps/v1/Deployment/deployments"
+                ));
+            }
         };
         let object_type = ObjectType { api_version, kind: (*kind).to_owned() };
         Ok(Self { object_type, resource: (*resource).to_owned() })

@@ -13,7 +13,7 @@ use palisade_api::{
     DeletionPolicy, Diagnostic, ObjectTemplate, ParameterName, ParameterType, Resolved, ToolSecurityProfileSpec, names,
 };
 use palisade_checks::{Piece, pieces};
-use palisade_kube_json::{json::set, selector::matches};
+use palisade_kube_json::{json::set, selector::matches, text::fnv1a};
 use serde_json::{Map, Value as Json};
 
 use crate::resolve::{Namespace, Resolver};
@@ -230,10 +230,4 @@ fn string(text: &str, values: &BTreeMap<ParameterName, Resolved>, typed: bool) -
         },
     });
     texts.collect::<String>().into()
-}
-
-/// The hash FNV-1a: the same on each platform and in each version. It detects changes, and is no protection against
-/// forged ones.
-fn fnv1a(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }

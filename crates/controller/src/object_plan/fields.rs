@@ -45,7 +45,8 @@ fn is_in(set: &Json, index: usize, element: &Json) -> bool {
         Some(("k", keys)) => {
             let Ok(Json::Object(keys)) = serde_json::from_str::<Json>(keys) else { return false };
             // A key field that is not set has its default.
-            keys.iter().all(|(key, value)| element.get(key).is_none_or(|found| found == value)) && covers(parts, element)
+            keys.iter().all(|(key, value)| element.get(key).is_none_or(|found| found == value))
+                && covers(parts, element)
         }
         Some(("i", at)) => at.parse() == Ok(index) && covers(parts, element),
         _ => false,

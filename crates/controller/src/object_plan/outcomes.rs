@@ -58,6 +58,13 @@ impl Attempts {
     }
 }
 
+impl Attempts {
+    /// True if the object was repaired within the limit's time.
+    pub fn has_repairs(&self) -> bool {
+        self.repairs > 0 && self.since.elapsed() <= MAX_DELAY
+    }
+}
+
 impl Outcome {
     /// How long an attempt must wait, and why; `None` if it may begin.
     pub fn wait(&self, (object, digest): &(String, String)) -> Option<(Duration, String)> {
@@ -130,6 +137,9 @@ impl Outcomes {
     /// Sets a result; without anything to report, it is removed. Returns whether the status may differ.
     pub fn set(&self, profile: &ProfileName, namespace: &NamespaceName, outcome: Option<Outcome>) -> bool {
         let mut all = self.lock();
+        if outcome.is_none() && !all.contains_key(profile) {
+            return false;
+        }
         let of_profile = all.entry(profile.clone()).or_default();
         let reported = |outcome: Option<&Outcome>| {
             outcome.map(|one| (one.generation, one.desired, one.ready, one.problem.clone()))

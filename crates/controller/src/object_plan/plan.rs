@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use palisade_compiler::{GeneratedObject, ResolvedTemplate};
+use palisade_compiler::{GeneratedObject, ObjectType, ResolvedTemplate};
 
 use super::fields;
 use crate::watch::object_store::{ObjectInNamespace, ObservedObject};
@@ -22,22 +22,24 @@ pub struct ObjectPlan {
 #[derive(Clone, Debug)]
 pub enum ObjectAction {
     /// Creates or updates an object.
-    Apply {
-        object: Box<GeneratedObject>,
-        observed: Option<Arc<ObservedObject>>,
-    },
+    Apply { object: Box<GeneratedObject>, observed: Option<Arc<ObservedObject>> },
     /// Deletes an object, or removes the labels of the controller from it.
     Remove(ObjectInNamespace),
 }
 
 impl ObjectAction {
+    pub fn object_type(&self) -> &ObjectType {
+        match self {
+            Self::Apply { object, .. } => &object.object_type,
+            Self::Remove(object) => &object.object_type,
+        }
+    }
+
     /// The object and its desired state, for limits of repeated attempts.
     pub fn key(&self) -> (String, String) {
         match self {
-            Self::Apply { object, .. } => {
-                (format!("{} {}", object.object_type.kind, object.name), object.digest.clone())
-            }
-            Self::Remove(object) => (format!("{} {}", object.object_type.kind, object.name), String::new()),
+            Self::Apply { object, .. } => (name(&object.object_type, &object.name), object.digest.clone()),
+            Self::Remove(object) => (name(&object.object_type, &object.name), String::new()),
         }
     }
 
@@ -46,6 +48,11 @@ impl ObjectAction {
         let Self::Apply { object, observed } = self else { return false };
         observed.as_ref().is_some_and(|observed| observed.digest.as_ref() == Some(&object.digest))
     }
+}
+
+/// An object in messages.
+fn name(object_type: &ObjectType, name: &str) -> String {
+    format!("{} {name}", object_type.kind)
 }
 
 /// True if an object is as it was applied.
@@ -74,12 +81,12 @@ pub fn plan(profile: &str, templates: Vec<ResolvedTemplate>, existing: &[ObjectI
         let found = existing.iter().find(|one| one.object_type == object.object_type && one.name == object.name);
         match found.map(|found| &found.observed) {
             Some(observed) if observed.profile != profile => {
-                let problem = format!("belongs to profile {}", observed.profile);
-                plan.problems.push((template, format!("{} {} {problem}", object.object_type.kind, object.name)));
+                let object = name(&object.object_type, &object.name);
+                plan.problems.push((template, format!("{object} belongs to profile {}", observed.profile)));
             }
             Some(observed) if observed.terminating => {
-                let problem = format!("{} {} is being deleted", object.object_type.kind, object.name);
-                plan.problems.push((template, problem));
+                let object = name(&object.object_type, &object.name);
+                plan.problems.push((template, format!("{object} is being deleted")));
             }
             Some(observed) if is_as_desired(&object, observed) => plan.ready += 1,
             observed => {
@@ -90,6 +97,7 @@ pub fn plan(profile: &str, templates: Vec<ResolvedTemplate>, existing: &[ObjectI
     }
     let superfluous = existing.iter().filter(|one| {
         one.observed.profile == profile
+            && one.observed.is_generated()
             && !one.observed.terminating
             && !unresolved.contains(&one.observed.template)
             && !kept.contains(&(one.object_type.clone(), one.name.clone()))

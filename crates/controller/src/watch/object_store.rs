@@ -3,15 +3,15 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
-
-use std::sync::Arc;
 
 use kube::{core::ObjectMeta, runtime::watcher::Event};
 use palisade_api::names;
 use palisade_compiler::ObjectType;
 use serde_json::Value as Json;
+use tokio::time::Instant;
 
 use crate::{
     object_kind::ObjectKind,
@@ -39,6 +39,16 @@ pub struct ObservedObject {
     pub fields: Option<JsonBox<Json>>,
 }
 
+/// After this time, a kind that was not listed delays no other.
+const MAX_WAIT: Duration = Duration::from_secs(30);
+
+impl ObservedObject {
+    /// True if the controller has applied it for a profile. Labels alone may be copied from another object.
+    pub fn is_generated(&self) -> bool {
+        self.fields.is_some() && !self.profile.is_empty()
+    }
+}
+
 /// Namespace and name.
 type Key = (String, String);
 
@@ -59,18 +69,25 @@ pub struct ObjectInNamespace {
 }
 
 /// The generated objects in the cluster.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct ObjectStore {
     kinds: Mutex<BTreeMap<ObjectType, Watched>>,
     /// True if the controller may write some kinds.
     any: bool,
+    since: Instant,
+}
+
+impl Default for ObjectStore {
+    fn default() -> Self {
+        Self::new(&[])
+    }
 }
 
 impl ObjectStore {
     pub fn new(kinds: &[ObjectKind]) -> Self {
         let watched = |kind: &ObjectKind| Watched { kind: kind.clone(), table: Table::default(), error: None };
         let all = kinds.iter().map(|kind| (kind.object_type.clone(), watched(kind))).collect();
-        Self { kinds: Mutex::new(all), any: !kinds.is_empty() }
+        Self { kinds: Mutex::new(all), any: !kinds.is_empty(), since: Instant::now() }
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<ObjectType, Watched>> {
@@ -102,7 +119,8 @@ impl ObjectStore {
 
     /// True if each kind was listed, or could not be listed: a kind that does not exist must not stop other work.
     pub fn settled(&self) -> bool {
-        self.lock().values().all(|watched| watched.table.synced() || watched.error.is_some())
+        self.since.elapsed() > MAX_WAIT
+            || self.lock().values().all(|watched| watched.table.synced() || watched.error.is_some())
     }
 
     /// The watch of a kind has failed.
@@ -137,10 +155,12 @@ impl ObjectStore {
         let mut found = Vec::new();
         for (object_type, watched) in self.lock().iter() {
             let from = watched.table.range((namespace.to_owned(), String::new())..);
-            found.extend(from.take_while(|((of, _), _)| of == namespace).map(|((_, name), observed)| ObjectInNamespace {
-                object_type: object_type.clone(),
-                name: name.clone(),
-                observed: Arc::clone(observed),
+            found.extend(from.take_while(|((of, _), _)| of == namespace).map(|((_, name), observed)| {
+                ObjectInNamespace {
+                    object_type: object_type.clone(),
+                    name: name.clone(),
+                    observed: Arc::clone(observed),
+                }
             }));
         }
         found
@@ -150,7 +170,7 @@ impl ObjectStore {
     pub fn namespaces_of(&self, profile: &str) -> BTreeSet<NamespaceName> {
         let kinds = self.lock();
         let all = kinds.values().flat_map(|watched| watched.table.iter());
-        all.filter(|(_, object)| object.profile == profile)
+        all.filter(|(_, object)| object.profile == profile && object.is_generated())
             .map(|((namespace, _), _)| NamespaceName::new(namespace))
             .collect()
     }
