@@ -38,7 +38,10 @@ impl ObjectAction {
     /// The object and its desired state, for limits of repeated attempts.
     pub fn key(&self) -> (String, String) {
         match self {
-            Self::Apply { object, .. } => (name(&object.object_type, &object.name), object.digest.clone()),
+            // An object that may be adopted now is tried again at once.
+            Self::Apply { object, .. } => {
+                (name(&object.object_type, &object.name), format!("{} {}", object.digest, object.adopt))
+            }
             Self::Remove(object) => (name(&object.object_type, &object.name), String::new()),
         }
     }
