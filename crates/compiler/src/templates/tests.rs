@@ -1,5 +1,7 @@
 //! Tests of the errors in templates, and of the objects in namespaces.
 
+use std::sync::LazyLock;
+
 use palisade_api::{ToolSecurityProfile, ToolSecurityProfileSpec};
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
@@ -197,15 +199,20 @@ fn structure(value: &Json) -> Json {
     }
 }
 
+static OF_QUOTA: LazyLock<Compiled> = LazyLock::new(|| compiled(&json!([quota()])));
+static OF_VALUES: LazyLock<Compiled> = LazyLock::new(|| {
+    compiled(&json!([{"name": "x", "template": {
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "annotations": {"a": "$cpu"}},
+        "data": {"whole": "$cpu", "part": "a: $cpu\nb", "number": "${pods}"}, "list": ["$cpu", {"a": "$pods"}],
+    }}]))
+});
+
 proptest! {
     /// A namespace decides on values only.
     #[test]
     fn no_value_changes_the_structure_of_an_object(text in "\\PC{1,40}", number in any::<i64>()) {
-        let compiled = compiled(&json!([{"name": "x", "template": {
-            "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "annotations": {"a": "$cpu"}},
-            "data": {"whole": "$cpu", "part": "a: $cpu\nb", "number": "${pods}"}, "list": ["$cpu", {"a": "$pods"}],
-        }}]));
-        let sample = structure(&object(&compiled, &tenant("tool-abc", &[])));
+        let compiled = &*OF_VALUES;
+        let sample = structure(&object(compiled, &tenant("tool-abc", &[])));
         let number = number.to_string();
         let namespace = tenant("tool-abc", &[("cpu", text.as_str()), ("pods", number.as_str())]);
         if let Ok(found) = &compiled.generated(&namespace)[0].object {
@@ -222,8 +229,7 @@ proptest! {
     /// The same input gives the same bytes, and the digest is of the object.
     #[test]
     fn equal_digests_are_of_equal_objects(one in "[a-z]{1,4}", other in "[a-z]{1,4}") {
-        let compiled = compiled(&json!([quota()]));
-        let of = |cpu: &str| compiled.generated(&tenant("tool-abc", &[("cpu", cpu)])).remove(0).object.unwrap();
+        let of = |cpu: &str| OF_QUOTA.generated(&tenant("tool-abc", &[("cpu", cpu)])).remove(0).object.unwrap();
         let (first, second) = (of(&one), of(&other));
         prop_assert_eq!(first.digest == second.digest, first.object == second.object);
         prop_assert_eq!(first.object == second.object, one == other);

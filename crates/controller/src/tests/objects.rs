@@ -329,6 +329,7 @@ async fn kind_without_permission_rejects_the_profile_with_the_value_to_set() {
     let setup = setup(1);
     setup.run();
     let mut other = template();
+    other["name"] = json!("limits");
     other["template"]["kind"] = json!("LimitRange");
     write(&setup, 1, &[template(), other]);
     let (status, message) = setup.condition("tools", "Accepted", "InvalidSpec").await;
