@@ -23,6 +23,9 @@ pub enum ConditionType {
     /// All waves of `spec.rollout` are complete, and all their namespaces are promoted. Only for a profile with a
     /// rollout; it does not affect Ready.
     RolledOut,
+    /// All objects of `spec.generate` exist as specified, and no others. Only for a profile with `spec.generate`; it
+    /// does not affect Ready.
+    Generated,
 }
 
 /// Reason of a condition.
@@ -86,6 +89,13 @@ pub enum Reason {
     Stopped,
     /// `RolledOut` is false: the controller cannot evaluate or promote namespaces. It will retry.
     RolloutFailed,
+    /// `Generated`: true.
+    ObjectsReady,
+    /// `Generated` is false: objects are being written.
+    WritingObjects,
+    /// `Generated` is false: objects could not be computed, written or deleted in some namespaces. The controller will
+    /// retry.
+    ObjectsFailed,
 }
 
 /// The type of a condition of a ToolSecurityException.
@@ -156,8 +166,8 @@ pub enum Outcome {
 }
 
 impl ConditionType {
-    /// All condition types: the pipeline in order, then the summaries, then the rollout.
-    pub const ALL: [Self; 7] = [
+    /// All condition types: the pipeline in order, the summaries, the rollout, the generated objects.
+    pub const ALL: [Self; 8] = [
         Self::Accepted,
         Self::Programmed,
         Self::Enforced,
@@ -165,6 +175,7 @@ impl ConditionType {
         Self::Reconciling,
         Self::Stalled,
         Self::RolledOut,
+        Self::Generated,
     ];
 
     /// True if it summarizes other conditions.
@@ -184,9 +195,14 @@ impl Reason {
             | Self::StageAudit
             | Self::NothingRestricted
             | Self::Completed
+            | Self::ObjectsReady
             | Self::Paused => Outcome::Current,
-            Self::Pending | Self::NotProgrammed | Self::Deleting | Self::InProgress => Outcome::InProgress,
-            Self::InternalError | Self::ApplyFailed | Self::ProbeFailed | Self::RolloutFailed => Outcome::Retrying,
+            Self::Pending | Self::NotProgrammed | Self::Deleting | Self::InProgress | Self::WritingObjects => {
+                Outcome::InProgress
+            }
+            Self::InternalError | Self::ApplyFailed | Self::ProbeFailed | Self::RolloutFailed | Self::ObjectsFailed => {
+                Outcome::Retrying
+            }
             Self::InvalidSpec
             | Self::CheckFailed
             | Self::RefusedByApiServer

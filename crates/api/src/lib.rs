@@ -11,6 +11,7 @@ pub mod crd;
 mod custom_check;
 mod enforcement;
 mod exception;
+mod generate;
 pub mod names;
 mod params;
 mod profile;
@@ -26,6 +27,7 @@ pub use exception::{
     Approval, ApprovalState, ExceptionScope, ScopeKind, ToolSecurityException, ToolSecurityExceptionSpec,
     ToolSecurityExceptionStatus,
 };
+pub use generate::{DeletionPolicy, GeneratedStatus, ObjectTemplate};
 pub use palisade_checks::{
     Diagnostic, Level, Location, Origin, ParameterName, ParameterType, Resolved, Settings, Values, catalogue, objects,
     settings,

@@ -20,6 +20,12 @@ pub const GENERATION_ANNOTATION: &str = "toolsecurity.dev/profile-generation";
 pub const PARAMETERS_ANNOTATION: &str = "toolsecurity.dev/parameters";
 /// Annotation on a profile: `Off` compiles it without its fast path, `On` is the default.
 pub const FAST_PATH_ANNOTATION: &str = "toolsecurity.dev/fast-path";
+/// Label on the objects of `spec.generate`: the name of their template.
+pub const TEMPLATE_LABEL: &str = "toolsecurity.dev/template";
+/// Annotation on the objects of `spec.generate`: a digest of the object as the template gives it.
+pub const DIGEST_ANNOTATION: &str = "toolsecurity.dev/template-digest";
+/// Annotation on the objects of `spec.generate` that remain when their profile no longer generates them: `Orphan`.
+pub const DELETION_POLICY_ANNOTATION: &str = "toolsecurity.dev/deletion-policy";
 /// Finalizer on profiles: generated objects are removed in an order that never denies.
 pub const FINALIZER: &str = "toolsecurity.dev/cleanup";
 
@@ -57,6 +63,8 @@ pub mod field_manager {
     pub const ROLLOUT: &str = "palisade-controller/rollout";
     /// For the state of exceptions.
     pub const EXCEPTION: &str = "palisade-controller/exception";
+    /// For the objects of `spec.generate`.
+    pub const GENERATE: &str = "palisade-controller/generate";
     /// For the results of the background scan.
     pub const REPORT: &str = "palisade-controller/report";
     /// For the last good revision of a profile.

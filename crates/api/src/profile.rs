@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     custom_check::CustomCheck,
     enforcement::{Enforcement, Stage},
+    generate::{GeneratedStatus, ObjectTemplate},
     report::ScanStatus,
     rollout::{Rollout, RolloutStatus},
 };
@@ -145,6 +146,11 @@ pub struct ToolSecurityProfileSpec {
     /// images.redirect and privileges.capabilities.defaultAdd change pods.
     #[serde(default)]
     pub mutation: Mutation,
+    /// Objects that the controller creates in each selected namespace, repairs, and deletes with the profile. At most
+    /// 16.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
+    pub generate: Vec<ObjectTemplate>,
 }
 
 impl ToolSecurityProfileSpec {
@@ -359,7 +365,7 @@ pub struct ToolSecurityProfileStatus {
     /// server. Enforced: probes have confirmed that every API server denies a violating pod and admits a compliant one.
     /// Ready: the profile is in effect, also in the stages Audit and Warn. Reconciling: the controller is working or
     /// will retry. Stalled: a manual fix is required; Ready has the reason. `RolledOut`: all waves of spec.rollout are
-    /// complete, and no namespace is held.
+    /// complete, and no namespace is held. Generated: all objects of spec.generate exist as specified.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
@@ -386,6 +392,9 @@ pub struct ToolSecurityProfileStatus {
     /// Results of the background scan, if it is enabled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scan: Option<ScanStatus>,
+    /// Objects of spec.generate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generated: Option<GeneratedStatus>,
     /// Names of the policies generated for the profile.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8))]

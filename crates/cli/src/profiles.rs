@@ -8,7 +8,7 @@ use palisade_api::{
     conditions::ExceptionReason, names,
 };
 use palisade_cel::Minor;
-use palisade_compiler::{ChangedBy, Compiled, Mutation};
+use palisade_compiler::{ChangedBy, Compiled, Mutation, ResolvedTemplate};
 use palisade_gate::{Checked, PORTABLE};
 use palisade_runtime::on_large_stack;
 use serde_json::Value as Json;
@@ -294,6 +294,15 @@ pub fn objects(
             let requests = namespace.requests.iter().map(|(_, request)| request);
             if let Some(params) = checked.params(namespace, requests, now) {
                 objects.push(serde_json::to_value(params)?);
+            }
+            for ResolvedTemplate { template, object } in checked.generated(namespace) {
+                match object {
+                    Ok(generated) => objects.push(generated.object),
+                    Err(problem) => report::note(&format!(
+                        "note: profile {}: template {template} gives no object in namespace {}: {problem}",
+                        checked.profile, namespace.name
+                    )),
+                }
             }
         }
         for (_, pair) in checked.bundle.pairs() {

@@ -67,10 +67,12 @@ struct Read<'a> {
 /// The labels and annotations of namespaces that the profile reads and that a user could change.
 fn guarded(spec: &ToolSecurityProfileSpec) -> Vec<Read<'_>> {
     let sources = || spec.parameters.iter().flat_map(|parameter| &parameter.sources);
-    let selector = &spec.namespace_selector;
+    let of_templates = spec.generate.iter().filter_map(|template| template.namespace_selector.as_ref());
     let mut labels: BTreeSet<_> = sources().filter_map(|source| source.namespace_label.as_deref()).collect();
-    labels.extend(selector.match_labels.iter().flat_map(|labels| labels.keys()).map(String::as_str));
-    labels.extend(selector.match_expressions.iter().flatten().map(|one| one.key.as_str()));
+    for selector in [&spec.namespace_selector].into_iter().chain(of_templates) {
+        labels.extend(selector.match_labels.iter().flat_map(|labels| labels.keys()).map(String::as_str));
+        labels.extend(selector.match_expressions.iter().flatten().map(|one| one.key.as_str()));
+    }
     // Every namespace has this one, and nobody can change it.
     labels.remove(NAME_LABEL);
     // manifests/confinement.yaml guards these, for all profiles, and lets a rollout of the controller set them.

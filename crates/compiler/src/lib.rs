@@ -13,7 +13,7 @@
 //! Each module uses only modules before it:
 //!
 //! 1. Expressions in general: `tree`, `fold`, `style`.
-//! 2. The parts of a profile: `exceptions`, `kinds`, `custom`, `exemptions`, `resolve`, `rollout`, `own_stage`.
+//! 2. The parts of a profile: `exceptions`, `kinds`, `custom`, `exemptions`, `resolve`, `templates`, `rollout`, `own_stage`.
 //! 3. The requests that policies match, and the fields that they read: `metadata`, `matching`, `reads`, `workloads`,
 //!    `updates`.
 //! 4. The content of policies: `mutation`, `mutated`, `expressions`, `fast`, `objects`.
@@ -43,6 +43,7 @@ mod registration;
 mod resolve;
 mod rollout;
 mod style;
+mod templates;
 mod tree;
 mod updates;
 mod workloads;
@@ -75,6 +76,7 @@ pub use native::{MutatingPair, match_conditions};
 pub use probes::{Probe, Probes, Question};
 pub use resolve::{Namespace, Resolver};
 pub use style::ExpressionStyle;
+pub use templates::{GeneratedObject, ObjectType, ResolvedTemplate, Templates};
 
 /// A compiled profile. It has not been checked.
 #[derive(Clone, Debug)]
@@ -95,6 +97,8 @@ pub struct Compiled {
     pub bundle: Bundle,
     /// Computes the parameters of a namespace.
     pub resolver: Resolver,
+    /// The objects that the controller creates in each selected namespace.
+    pub templates: Templates,
     /// How pods are mutated; `None` if they are not.
     pub mutation: Option<Mutation>,
     /// Where and until when checks are not made, and what tenants can ask for.
@@ -207,6 +211,11 @@ impl Compiled {
             params
         })
     }
+
+    /// The objects that a namespace must have, if the profile selects it.
+    pub fn generated(&self, namespace: &Namespace) -> Vec<ResolvedTemplate> {
+        self.templates.resolve(&self.resolver, namespace)
+    }
 }
 
 /// Compiles a profile.
@@ -248,6 +257,8 @@ pub fn compile_with(profile: &ToolSecurityProfile, options: Options) -> Result<C
     let (customs, found) = custom::customs(spec, style);
     diagnostics.extend(found);
     let parameters = resolver.types();
+    let (templates, found) = Templates::new(&name, spec, &parameters);
+    diagnostics.extend(found);
     let settings = spec.effective_settings();
     let (lowered, objects, uses, found) = lower(&settings, &parameters);
     diagnostics.extend(found);
@@ -298,6 +309,7 @@ pub fn compile_with(profile: &ToolSecurityProfile, options: Options) -> Result<C
         parameters,
         bundle,
         resolver,
+        templates,
         mutation,
         exceptions,
         wave_selectors: rollout::selectors(spec),

@@ -180,6 +180,15 @@ impl Resolver {
         Err(truncated(&problems.join("; "), MAX_PROBLEM).to_owned())
     }
 
+    /// The value of one parameter in a namespace.
+    ///
+    /// # Errors
+    /// Why there is none, as the end of a sentence about the parameter.
+    pub(crate) fn value(&self, namespace: &Namespace, name: &str) -> Result<Resolved, String> {
+        let declared = self.declared(name).ok_or_else(|| "is not declared".to_owned())?;
+        self.resolve_one(namespace, declared)
+    }
+
     /// The parameters of a namespace: its values, or why every pod of it violates the profile.
     pub fn params(&self, namespace: &Namespace) -> ToolSecurityParamsSpec {
         match self.resolve(namespace) {

@@ -10,12 +10,14 @@
 //!    |                    +--> rollouts     evaluate -> promote: namespaces to stricter stages, in waves
 //!    |                    |           |
 //!    |                    +--> exceptions   the state of exception requests
+//!    |                    |           |
+//!    |                    +--> objects      resolve -> plan -> write: the objects of `spec.generate` in a namespace
 //!    |                                |
 //!    +---- our writes ----------------+
 //! ```
 //!
-//! There are five lanes, and none waits for another: each has a separate queue, and processes all due profiles
-//! concurrently (the lane of exceptions processes namespaces). Their shared data of a profile is in `context::state`,
+//! There are six lanes, and none waits for another: each has a separate queue, and processes all due profiles
+//! concurrently (the lanes of exceptions and of objects process namespaces). Their shared data of a profile is in `context::state`,
 //! behind locks that are never held while awaiting. Therefore repairs wait for no other work. Beside the lanes, `probe`
 //! asks each API server what it enforces, `scan` evaluates existing objects, `mutation` maintains the engine that
 //! mutates pods (a policy of the API server, otherwise the webhook), and `registration` maintains the entries of the
@@ -32,12 +34,12 @@
 //!
 //! Each module uses only modules before it:
 //!
-//! 1. Tools: `api_request`, `message`, `object_name`, `queue`.
+//! 1. Tools: `api_request`, `message`, `object_kind`, `object_name`, `queue`.
 //! 2. Known state: `watch`, `generations`, `generated`, `param_plan`.
 //! 3. Reports and process: `pacing`, `status`, `metrics`, `leader`, `options`, `traces`.
-//! 4. Work that needs no context: `evaluation`, `waves`, `registration`, `probe`.
+//! 4. Work that needs no context: `evaluation`, `waves`, `object_plan`, `registration`, `probe`.
 //! 5. Shared by all stages: `context`.
-//! 6. Stages: `apply`, `params`, `mutation`, `removal`, `rollout`, `exceptions`, `scan`.
+//! 6. Stages: `apply`, `params`, `tenant_objects`, `mutation`, `removal`, `rollout`, `exceptions`, `scan`.
 //! 7. The driver: `reconcile`, `lanes`.
 //! 8. The command line: `command`.
 
@@ -60,7 +62,9 @@ mod leader;
 mod message;
 mod metrics;
 mod mutation;
+mod object_kind;
 mod object_name;
+mod object_plan;
 mod options;
 mod pacing;
 mod param_plan;
@@ -73,6 +77,7 @@ mod removal;
 mod rollout;
 mod scan;
 mod status;
+mod tenant_objects;
 #[cfg(test)]
 mod tests;
 #[cfg(feature = "traces")]
@@ -85,4 +90,5 @@ pub use context::Access;
 pub use lanes::run::{Controller, Error, Running, run};
 pub use leader::lease::Timing;
 pub use metrics::example as example_metrics;
+pub use object_kind::ObjectKind;
 pub use options::{ApiServers, Options, PolicyReports, ScanInterval};

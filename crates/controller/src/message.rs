@@ -37,12 +37,6 @@ pub fn counted(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
-/// FNV-1a (<http://www.isthe.com/chongo/tech/comp/fnv>), which no update of a library changes.
-pub fn fnv1a(bytes: &[u8]) -> u64 {
-    let add = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, add)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,7 +6,7 @@ use clap::builder::RangedU64ValueParser;
 use http::Uri;
 use palisade_runtime::duration;
 
-use crate::leader::lease::Timing;
+use crate::{leader::lease::Timing, object_kind::ObjectKind};
 
 /// A number that is not 0, because 0 would stop all work.
 fn some() -> RangedU64ValueParser<usize> {
@@ -137,6 +137,11 @@ pub struct Options {
     /// (openreports.io/v1alpha1) or, if only that API is installed, a PolicyReport (wgpolicyk8s.io/v1alpha2).
     #[arg(long, env = "PALISADE_SCAN_POLICY_REPORTS", value_enum, default_value = "Auto")]
     pub scan_policy_reports: PolicyReports,
+    /// Kinds that profiles may generate, as APIVERSION/KIND/RESOURCE, separated by commas, for example
+    /// v1/ResourceQuota/resourcequotas. The controller requires permission to write them in all namespaces
+    /// (generate.kinds of the chart's values).
+    #[arg(long, env = "PALISADE_GENERATE", value_delimiter = ',', value_name = "APIVERSION/KIND/RESOURCE,...")]
+    pub generate: Vec<ObjectKind>,
     /// Work only while this replica holds the Lease palisade-controller in palisade-system. This allows several
     /// replicas: one is the leader, the others are standbys.
     #[arg(long)]
@@ -170,6 +175,7 @@ impl Default for Options {
             scan_rate: 10,
             scan_max_report_bytes: 16 * 1024 * 1024,
             scan_policy_reports: PolicyReports::default(),
+            generate: Vec::new(),
             leader_elect: false,
             leader_elect_lease_duration: Duration::from_secs(8),
             leader_elect_renew_deadline: Duration::from_secs(5),

@@ -21,15 +21,26 @@ pub type NamespaceQueue = Queue<NamespaceName>;
 /// The times by key.
 #[derive(Debug)]
 pub struct Queue<K> {
-    due: Mutex<BTreeMap<K, Instant>>,
+    due: Mutex<Due<K>>,
     changed: Notify,
     debounce: Duration,
+}
+
+/// The times by key, and the keys in the order of their times: thousands can be due at once.
+#[derive(Debug)]
+struct Due<K> {
+    times: BTreeMap<K, Instant>,
+    order: BTreeSet<(Instant, K)>,
 }
 
 impl<K: Clone + Ord> Queue<K> {
     /// A queue that collects changes for `debounce`.
     pub fn new(debounce: Duration) -> Self {
-        Self { due: Mutex::new(BTreeMap::new()), changed: Notify::new(), debounce }
+        Self {
+            due: Mutex::new(Due { times: BTreeMap::new(), order: BTreeSet::new() }),
+            changed: Notify::new(),
+            debounce,
+        }
     }
 
     /// Something about these keys has changed.
@@ -43,8 +54,14 @@ impl<K: Clone + Ord> Queue<K> {
     pub fn schedule(&self, key: K, after: Duration) {
         let at = Instant::now() + after;
         let mut due = self.due.lock().unwrap_or_else(PoisonError::into_inner);
-        let entry = due.entry(key).or_insert(at);
-        *entry = at.min(*entry);
+        let known = due.times.get(&key).copied();
+        if known.is_none_or(|known| at < known) {
+            if let Some(known) = known {
+                due.order.remove(&(known, key.clone()));
+            }
+            due.times.insert(key.clone(), at);
+            due.order.insert((at, key));
+        }
         drop(due);
         self.changed.notify_one();
     }
@@ -67,14 +84,14 @@ impl<K: Clone + Ord> Queue<K> {
 
     fn take(&self, busy: &BTreeSet<K>) -> NextDeadline<K> {
         let mut due = self.due.lock().unwrap_or_else(PoisonError::into_inner);
-        let earliest = due.iter().filter(|(key, _)| !busy.contains(*key)).min_by_key(|(_, at)| **at);
+        let earliest = due.order.iter().find(|(_, key)| !busy.contains(key)).cloned();
         match earliest {
             None => NextDeadline::None,
-            Some((_, at)) if *at > Instant::now() => NextDeadline::At(*at),
-            Some((key, _)) => {
-                let key = key.clone();
-                due.remove(&key);
-                NextDeadline::Due(key)
+            Some((at, _)) if at > Instant::now() => NextDeadline::At(at),
+            Some(entry) => {
+                due.order.remove(&entry);
+                due.times.remove(&entry.1);
+                NextDeadline::Due(entry.1)
             }
         }
     }
@@ -99,6 +116,8 @@ pub struct Queues {
     pub rollouts: Arc<ProfileQueue>,
     /// Exception requests: by namespace, and not by profile.
     pub exceptions: Arc<NamespaceQueue>,
+    /// Objects of `spec.generate`, by namespace.
+    pub objects: Arc<NamespaceQueue>,
 }
 
 impl Queues {
@@ -110,6 +129,7 @@ impl Queues {
             params: Arc::new(Queue::new(debounce)),
             rollouts: Arc::new(Queue::new(debounce)),
             exceptions: Arc::new(Queue::new(debounce)),
+            objects: Arc::new(Queue::new(debounce)),
         }
     }
 

@@ -52,7 +52,7 @@ pub(crate) fn diagnose(compiled: &Compiled, oldest: Minor) -> Vec<Diagnostic> {
                     .flat_map(|refused| said(compiled, minor, what, refused)),
             );
         }
-        found.extend(of_waves(compiled, minor));
+        found.extend(of_selectors(compiled, minor));
         let params = params(compiled).and_then(|object| receive(kinds, &object));
         found.extend(params.iter().flat_map(|refused| said(compiled, minor, PARAMS, refused)));
         let earlier: BTreeSet<_> = diagnostics.iter().map(|one| one.location.clone()).collect();
@@ -94,10 +94,14 @@ fn policies(compiled: &Compiled, minor: Minor) -> Vec<(Origin, Json)> {
     all
 }
 
-/// The errors in the selectors of a rollout's waves. They stand in no generated object: a binding with the same
-/// selector has the same errors.
-fn of_waves(compiled: &Compiled, minor: Minor) -> Vec<Diagnostic> {
-    let mistakes = compiled.wave_selectors.iter().flat_map(|(index, selector)| {
+/// The errors in the selectors of a rollout's waves and of templates. They are in no generated object: a binding with
+/// the same selector has the same errors.
+fn of_selectors(compiled: &Compiled, minor: Minor) -> Vec<Diagnostic> {
+    let waves =
+        compiled.wave_selectors.iter().map(|(index, selector)| ("spec.rollout.waves", *index, "selector", selector));
+    let templates = compiled.templates.selectors();
+    let templates = templates.map(|(index, selector)| ("spec.generate", index, "namespaceSelector", selector));
+    let mistakes = waves.chain(templates).flat_map(|(list, index, field, selector)| {
         let mut binding = json!(compiled.bundle.pods.binding);
         set(&mut binding, &["spec", "matchResources"], json!({"namespaceSelector": selector}));
         let causes = match create::create(minor, &binding, None) {
@@ -105,9 +109,9 @@ fn of_waves(compiled: &Compiled, minor: Minor) -> Vec<Diagnostic> {
             _ => Vec::new(),
         };
         causes.into_iter().filter_map(move |cause| {
-            let field = FieldPath::from(cause.field);
-            let wave = FieldPath::from("spec.rollout.waves").index(*index);
-            Some(Diagnostic::new(wave.child("selector").join(in_selector(&field)?), cause.body).help(SELECTOR))
+            let found = FieldPath::from(cause.field);
+            let selector = FieldPath::from(list).index(index).child(field);
+            Some(Diagnostic::new(selector.join(in_selector(&found)?), cause.body).help(SELECTOR))
         })
     });
     mistakes.collect()

@@ -17,6 +17,12 @@ pub fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
+/// FNV-1a (<http://www.isthe.com/chongo/tech/comp/fnv>), which no update of a library changes.
+pub fn fnv1a(bytes: &[u8]) -> u64 {
+    let add = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, add)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -121,6 +121,7 @@ pub fn migrate(
             exception_requests: None,
             parameters: vec![],
             overrides: vec![],
+            generate: vec![],
             baseline: Level::Privileged,
             baseline_version: palisade_api::settings::standard::Version::default(),
             users: settings.users,

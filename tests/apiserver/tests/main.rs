@@ -21,6 +21,7 @@ mod fields;
 mod files;
 mod former;
 mod gate;
+mod generate;
 mod groups;
 mod guard;
 mod helm;
@@ -98,6 +99,7 @@ const MODULES: &[&[Registered]] = &[
     files::SCENARIOS,
     former::SCENARIOS,
     gate::SCENARIOS,
+    generate::SCENARIOS,
     guard::SCENARIOS,
     helm::SCENARIOS,
     history::SCENARIOS,

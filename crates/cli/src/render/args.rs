@@ -24,7 +24,7 @@ pub struct RenderArgs {
     #[arg(value_name = "PROFILE")]
     pub profile: String,
     /// YAML or JSON file with Namespaces, such as the output of kubectl get namespaces -o yaml; - is standard input.
-    /// The parameters of each namespace that the profile selects are printed, too.
+    /// The parameters and the generated objects of each namespace that the profile selects are printed, too.
     #[arg(long, value_name = "FILE")]
     pub namespaces: Option<String>,
     #[command(flatten)]

@@ -1,6 +1,7 @@
 //! What profiles compile to, and the messages about those that do not.
 
 mod bindings;
+mod generate;
 mod objects;
 mod own_stage;
 

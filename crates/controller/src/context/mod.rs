@@ -17,6 +17,7 @@ use crate::{
     generations::compile::Compiler,
     leader::fence::{Leadership, fenced},
     metrics::Metrics,
+    object_plan::outcomes::Outcomes,
     options::{Options, Switch},
     pacing::Pacing,
     param_plan::jobs::JobQueue,
@@ -75,6 +76,10 @@ pub struct Context {
     pub states: States,
     /// Parameters to write and to delete.
     pub jobs: JobQueue,
+    /// Results of the lane of objects.
+    pub object_outcomes: Outcomes,
+    /// Limits the number of namespaces in which objects are written concurrently.
+    pub object_places: Arc<Semaphore>,
     /// Compiles and checks profiles, a few at the same time.
     pub compiler: Arc<Compiler>,
     /// Limits the number of concurrent plans of all namespaces.
@@ -109,7 +114,7 @@ impl Context {
         let leadership = Arc::new(Leadership::new(options.leader_elect));
         let client = fenced(client, config.as_ref().filter(|_| own_connections), &leadership)?;
         let stop = supervisor.stop().clone();
-        let (store, native) = (Arc::new(Store::default()), Arc::new(NativePolicies::default()));
+        let (store, native) = (Arc::new(Store::new(&options.generate)), Arc::new(NativePolicies::default()));
         let metrics = Arc::new(Metrics::new());
         let queues = Queues::new(options.debounce);
         let (pacing, which) = (Arc::new(Pacing::default()), options.api_servers.clone());
@@ -135,7 +140,13 @@ impl Context {
             queues,
             states: States::default(),
             jobs: JobQueue::new(options.write_concurrency),
-            compiler: Arc::new(Compiler::new(options.profile_concurrency, options.fast_path == Switch::On)),
+            object_outcomes: Outcomes::default(),
+            object_places: Arc::new(Semaphore::new(options.write_concurrency)),
+            compiler: Arc::new(Compiler::new(
+                options.profile_concurrency,
+                options.fast_path == Switch::On,
+                &options.generate,
+            )),
             plans: Semaphore::new(MAX_CONCURRENT_PLANS),
             pages: Arc::new(Semaphore::new(MAX_PAGES_KIB as usize)),
             pacing,

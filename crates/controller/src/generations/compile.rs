@@ -3,12 +3,13 @@
 //! The verdict on a generation is remembered, so a reconcile that a namespace triggers does not compile.
 
 use std::{
+    collections::BTreeSet,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
-use palisade_api::{ToolSecurityProfile, ToolSecurityProfileSpec, conditions::Reason, names};
-use palisade_compiler::{Options, compile_with, fast_path};
+use palisade_api::{Diagnostic, ToolSecurityProfile, ToolSecurityProfileSpec, conditions::Reason, names};
+use palisade_compiler::{ObjectType, Options, compile_with, fast_path};
 use palisade_gate::{Minor, NotAMinor, PORTABLE, check_for};
 use palisade_runtime::on_large_stack;
 use tokio::{sync::Semaphore, time::Instant};
@@ -16,6 +17,7 @@ use tracing::Instrument;
 
 use crate::{
     generations::accepted::{AcceptedProfile, Rejection, Verdict},
+    object_kind::ObjectKind,
     watch::store::ObservedProfile,
 };
 
@@ -46,14 +48,34 @@ pub struct Compiler {
     turns: Semaphore,
     /// True if their policies have a fast path.
     fast_path: bool,
+    /// The kinds that profiles may generate.
+    kinds: BTreeSet<ObjectType>,
     /// The minor version of the cluster; [`PORTABLE`] if it is later or not known yet.
     cluster: Mutex<Minor>,
 }
 
 impl Compiler {
-    /// So many profiles at the same time, with a fast path or without.
-    pub fn new(concurrency: usize, fast_path: bool) -> Self {
-        Self { turns: Semaphore::new(concurrency.max(1)), fast_path, cluster: Mutex::new(PORTABLE) }
+    /// So many profiles at the same time, with a fast path or without, and with objects of these kinds.
+    pub fn new(concurrency: usize, fast_path: bool, kinds: &[ObjectKind]) -> Self {
+        let kinds = kinds.iter().map(|kind| kind.object_type.clone()).collect();
+        Self { turns: Semaphore::new(concurrency.max(1)), fast_path, kinds, cluster: Mutex::new(PORTABLE) }
+    }
+
+    /// Rejects a profile that generates objects of kinds that the controller may not write.
+    fn permitted(&self, accepted: AcceptedProfile) -> Result<AcceptedProfile, Rejection> {
+        let types = accepted.compiled.templates.object_types().into_iter();
+        let diagnostics: Vec<_> = types
+            .filter(|(object_type, _)| !self.kinds.contains(*object_type))
+            .map(|(ObjectType { api_version, kind }, index)| {
+                let message = format!("the controller has no permission to write {api_version} {kind}");
+                let help = format!(
+                    "add {{apiVersion: {api_version}, kind: {kind}, resource: PLURAL}} to generate.kinds in the values of \
+                     the chart"
+                );
+                Diagnostic::new(format!("spec.generate[{index}].template.kind"), message).help(help)
+            })
+            .collect();
+        if diagnostics.is_empty() { Ok(accepted) } else { Err(Rejection::new(Reason::InvalidSpec, &diagnostics)) }
     }
 
     fn cluster(&self) -> Minor {
@@ -135,7 +157,7 @@ async fn on_own_thread(
     let cluster = compiler.cluster();
     let checked = tokio::task::spawn_blocking(move || on_large_stack(move || check(profile, options, cluster)));
     let why = match checked.await {
-        Ok(Ok(checked)) => return checked,
+        Ok(Ok(checked)) => return checked.and_then(|accepted| compiler.permitted(accepted)),
         Ok(Err(no_result)) => no_result.to_string(),
         Err(error) => error.to_string(),
     };
@@ -182,7 +204,7 @@ mod tests {
         let mut profile = ToolSecurityProfile::new("tools", spec.unwrap());
         profile.metadata.generation = Some(1);
         let observed = ObservedProfile { meta: profile.metadata.clone(), profile: Ok(Arc::new(profile)) };
-        let (compiler, mut state) = (Compiler::new(1, true), CompileState::default());
+        let (compiler, mut state) = (Compiler::new(1, true, &[]), CompileState::default());
         let check = |profile, options, cluster| {
             assert!(!PANICS.load(Ordering::Relaxed), "a bug");
             compile_and_check(profile, options, cluster)
@@ -216,15 +238,15 @@ mod tests {
             (true, Some("no"), Err(Reason::InvalidSpec)),
             (true, Some("On"), Ok(true)),
         ] {
-            let verdict = verdict(&Compiler::new(1, fast_path), &observed(value), &mut state).await;
+            let verdict = verdict(&Compiler::new(1, fast_path, &[]), &observed(value), &mut state).await;
             let found = verdict.map(|accepted| accepted.compiled.bundle.pods.has_fast_path());
             assert_eq!(found.map_err(|rejection| rejection.reason), expected, "{value:?}");
         }
-        let off = verdict(&Compiler::new(1, false), &observed(None), &mut CompileState::default()).await.unwrap();
+        let off = verdict(&Compiler::new(1, false, &[]), &observed(None), &mut CompileState::default()).await.unwrap();
         assert!(!off.compiled.bundle.pods.has_fast_path());
         // A wrong annotation does not take the last good generation.
         let spec = serde_json::from_value(spec.clone()).unwrap();
-        assert!(earlier(&Compiler::new(1, true), &observed(Some("no")), 1, spec).await.is_some());
+        assert!(earlier(&Compiler::new(1, true, &[]), &observed(Some("no")), 1, spec).await.is_some());
     }
 
     #[tokio::test]
@@ -236,7 +258,7 @@ mod tests {
         let mut profile = ToolSecurityProfile::new("tools", serde_json::from_value(spec).unwrap());
         profile.metadata.generation = Some(1);
         let observed = ObservedProfile { meta: profile.metadata.clone(), profile: Ok(Arc::new(profile)) };
-        let (compiler, mut state) = (Compiler::new(1, true), CompileState::default());
+        let (compiler, mut state) = (Compiler::new(1, true, &[]), CompileState::default());
         for (version, changes, accepted) in
             [("v1.36.1", false, true), ("v1.32.13", true, false), ("1.32", false, false), ("v1.33.2", true, true)]
         {

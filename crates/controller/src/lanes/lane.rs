@@ -66,6 +66,8 @@ pub struct Lane<K> {
     work: Work<K>,
     heartbeat: Arc<Heartbeat>,
     running: BTreeMap<Id, K>,
+    /// The keys in `running`.
+    busy: BTreeSet<K>,
     turns: JoinSet<Requeue>,
 }
 
@@ -85,6 +87,7 @@ impl<K: LaneKey> Lane<K> {
             work: Box::new(work),
             heartbeat: Arc::clone(heartbeat),
             running: BTreeMap::new(),
+            busy: BTreeSet::new(),
             turns: JoinSet::new(),
         };
         cx.supervisor.spawn(format!("lane {name}"), lane.run());
@@ -93,14 +96,13 @@ impl<K: LaneKey> Lane<K> {
     async fn run(mut self) {
         while !self.cx.stop.is_cancelled() {
             self.heartbeat.beat();
-            let busy: BTreeSet<K> = self.running.values().cloned().collect();
             // Until all lists are read, an object that seems to be missing may only be unknown.
             let works = self.cx.store.synced() && self.cx.leadership.leads();
             let pause = Duration::from_millis(if works { 5000 } else { 50 });
             tokio::select! {
                 () = self.cx.stop.cancelled() => {}
                 Some(ended) = self.turns.join_next_with_id() => self.ended(ended),
-                key = self.queue.next(&busy), if works => self.begin(key),
+                key = self.queue.next(&self.busy), if works => self.begin(key),
                 () = tokio::time::sleep(pause) => {}
             }
         }
@@ -115,6 +117,7 @@ impl<K: LaneKey> Lane<K> {
         // Spans that the work begins with are in this one, too.
         let work = span.in_scope(|| (self.work)(Arc::clone(&self.cx), key.clone()));
         let handle = self.turns.spawn(work.instrument(span));
+        self.busy.insert(key.clone());
         self.running.insert(handle.id(), key);
     }
 
@@ -122,6 +125,7 @@ impl<K: LaneKey> Lane<K> {
         match ended {
             Ok((id, next)) => {
                 let Some(key) = self.running.remove(&id) else { return };
+                self.busy.remove(&key);
                 if let Requeue::After(after) = next {
                     self.queue.schedule(key, after);
                 }
@@ -131,6 +135,7 @@ impl<K: LaneKey> Lane<K> {
                 let key = self.running.remove(&error.id());
                 K::log_panic(key.as_ref(), self.name, &error);
                 if let Some(key) = key {
+                    self.busy.remove(&key);
                     self.queue.schedule(key, AFTER_PANIC);
                 }
             }

@@ -19,7 +19,7 @@ use crate::{
     },
     leader::election::Election,
     options::Options,
-    params, reconcile, registration, rollout, scan,
+    params, reconcile, registration, rollout, scan, tenant_objects,
     watch::observe,
 };
 
@@ -80,7 +80,7 @@ impl Controller {
         let access = access.into();
         let unfenced = access.client.clone();
         let cx = Arc::new(Context::new(access, &options, supervisor.clone())?);
-        let heartbeats = [(); 5].map(|()| Arc::new(Heartbeat::new()));
+        let heartbeats = [(); 6].map(|()| Arc::new(Heartbeat::new()));
         let health =
             Health { heartbeats: heartbeats.to_vec(), store: Arc::clone(&cx.store), metrics: Arc::clone(&cx.metrics) };
         let addr = serve_health(address, health, &cx.metrics.ports, &supervisor, shutdown.clone())
@@ -90,11 +90,12 @@ impl Controller {
         version::start(&cx.client, &cx.compiler, &cx.store, &cx.queue, &supervisor);
         mutating_policies::start(&cx.client, &cx.native, &cx.store, &cx.queue, &supervisor);
         registration::start(&cx.registration, &cx.client, &cx.store, &cx.queue, &supervisor);
-        let [repairs, params, rollouts, exceptions, reconcile] = heartbeats;
+        let [repairs, params, rollouts, exceptions, objects, reconcile] = heartbeats;
         Lane::start(&cx, "repairs", &cx.queues.repairs, &repairs, repair::work);
         Lane::start(&cx, "parameters", &cx.queues.params, &params, params::lane::work);
         Lane::start(&cx, "rollouts", &cx.queues.rollouts, &rollouts, rollout::work);
         Lane::start(&cx, "exceptions", &cx.queues.exceptions, &exceptions, exceptions::work);
+        Lane::start(&cx, "objects", &cx.queues.objects, &objects, tenant_objects::lane::work);
         Lane::start(&cx, "reconcile", &cx.queues.reconcile, &reconcile, reconcile::work());
         scan::start(&cx, &options);
         let election = options.leader_elect.then(|| {

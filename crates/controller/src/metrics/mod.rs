@@ -1,6 +1,7 @@
 //! Metrics, a file for each lane. No label has values that grow with the number of namespaces.
 
 mod exceptions;
+mod objects;
 mod probes;
 mod profiles;
 mod reconciles;
@@ -10,7 +11,9 @@ mod writes;
 
 use std::time::Duration;
 
-use palisade_api::{ExceptionCounts, RequestCounts, RolloutPhase, RolloutStatus, conditions::ConditionType};
+use palisade_api::{
+    ExceptionCounts, GeneratedStatus, RequestCounts, RolloutPhase, RolloutStatus, conditions::ConditionType,
+};
 use palisade_runtime::HttpMetrics;
 use prometheus_client::{
     encoding::EncodeLabelSet,
@@ -20,8 +23,8 @@ use prometheus_client::{
 
 pub use self::probes::{EnforcementResult, MutationResult};
 use self::{
-    exceptions::ExceptionMetrics, probes::ProbeMetrics, profiles::ProfileMetrics, reconciles::ReconcileMetrics,
-    rollouts::RolloutMetrics, scans::ScanMetrics, writes::WriteMetrics,
+    exceptions::ExceptionMetrics, objects::ObjectMetrics, probes::ProbeMetrics, profiles::ProfileMetrics,
+    reconciles::ReconcileMetrics, rollouts::RolloutMetrics, scans::ScanMetrics, writes::WriteMetrics,
 };
 use crate::status::Observations;
 
@@ -53,6 +56,7 @@ pub struct Metrics {
     profiles: ProfileMetrics,
     exceptions: ExceptionMetrics,
     rollouts: RolloutMetrics,
+    objects: ObjectMetrics,
     leads: Family<NameLabel, Gauge>,
 }
 
@@ -69,6 +73,7 @@ impl Metrics {
             profiles: ProfileMetrics::default(),
             exceptions: ExceptionMetrics::default(),
             rollouts: RolloutMetrics::default(),
+            objects: ObjectMetrics::default(),
             leads: Family::default(),
         };
         metrics.start_at_zero();
@@ -89,6 +94,7 @@ impl Metrics {
         self.profiles.register(registry);
         self.exceptions.register(registry);
         self.rollouts.register(registry);
+        self.objects.register(registry);
         self.scans.register(registry);
         registry.register(
             "leader_election_master_status",
@@ -123,6 +129,8 @@ impl Metrics {
         metrics.scans.set_violations(profile, Some(&[("hostPorts".to_owned(), 3)].into()));
         metrics.scans.ended("ok", Duration::from_millis(1500));
         metrics.scans.set_objects(20_000);
+        let generated = GeneratedStatus { desired: 9, ready: 8, failed_namespaces: 1, failures: vec![] };
+        metrics.objects.set(profile, Some(&generated));
         metrics.leads(true);
         metrics.profiles.count_once(profile);
         metrics
@@ -135,6 +143,10 @@ impl Metrics {
         match &observations.rollout {
             Some(rollout) => self.rollouts.set(profile, rollout),
             None => self.rollouts.forget(profile),
+        }
+        self.objects.set(profile, observations.generated.as_ref());
+        if observations.generated.is_none() {
+            self.profiles.forget_condition(profile, ConditionType::Generated);
         }
         self.scans.set_violations(profile, observations.scan.as_ref().map(|scan| &scan.checks));
         if observations.rollout.is_none() {
@@ -151,6 +163,7 @@ impl Metrics {
     /// A profile was deleted.
     pub fn forget(&self, profile: &str) {
         self.rollouts.forget(profile);
+        self.objects.set(profile, None);
         self.exceptions.set(profile, None);
         self.scans.forget(profile);
         self.profiles.forget(profile);
@@ -204,6 +217,8 @@ mod tests {
             "palisade_rollout_phase{profile=\"tools\",phase=\"Stopped\"} 1",
             "palisade_rollout_phase{profile=\"tools\",phase=\"Promoting\"} 0",
             "palisade_exceptions{profile=\"tools\",origin=\"profile\",state=\"expired\"} 4",
+            "palisade_generated_objects{profile=\"tools\",state=\"ready\"} 8",
+            "palisade_generated_failed_namespaces{profile=\"tools\"} 1",
             "palisade_exceptions{profile=\"tools\",origin=\"request\",state=\"unused\"} 1",
             "palisade_build_info{version=",
             "process_resident_memory_bytes ",

@@ -18,12 +18,13 @@ struct KindLabel {
 }
 
 /// Kinds that are restored after a change by another client.
-const RESTORED: [&str; 5] = [
+const RESTORED: [&str; 6] = [
     "ValidatingAdmissionPolicy",
     "ValidatingAdmissionPolicyBinding",
     "MutatingAdmissionPolicy",
     "MutatingAdmissionPolicyBinding",
     "ToolSecurityParams",
+    "GeneratedObject",
 ];
 
 /// Counters of written objects.

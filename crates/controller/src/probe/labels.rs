@@ -5,10 +5,8 @@
 
 use kube::core::ObjectMeta;
 use palisade_api::names;
-use palisade_kube_json::selector::Labels;
+use palisade_kube_json::{selector::Labels, text::fnv1a};
 use serde_json::Value as Json;
-
-use crate::message::fnv1a;
 
 /// How the names of labels begin that hold former values.
 const KEPT_LABEL_PREFIX: &str = "kept.toolsecurity.dev/";

@@ -13,6 +13,7 @@ use crate::{
     queue::Requeue,
     removal::remove,
     status::conditions,
+    tenant_objects,
     watch::store::ObservedProfile,
 };
 
@@ -35,6 +36,8 @@ pub async fn finish(cx: &Arc<Context>, profile: &str, state: &State) -> Result<R
             return Ok(Requeue::After(Duration::from_millis(200)));
         }
     }
+    tenant_objects::lane::trigger_existing(cx, profile);
+    cx.object_outcomes.forget(profile);
     cx.store.forget(profile);
     cx.states.forget(profile);
     cx.queues.exceptions.trigger(cx.store.exceptions.namespaces_of(profile));

@@ -28,6 +28,7 @@ use crate::{
         Condition,
         conditions::{self, not_programmed},
     },
+    tenant_objects,
     watch::store::ObservedProfile,
 };
 
@@ -269,6 +270,7 @@ pub fn set_target(cx: &Context, profile: &str, state: &State, target: &Arc<Accep
     if state.params().set_target(target) {
         cx.queues.params.schedule(ProfileName::new(profile), Duration::ZERO);
         cx.queues.exceptions.trigger(cx.store.exceptions.namespaces_of(profile));
+        tenant_objects::lane::trigger_target(cx, target);
     }
 }
 

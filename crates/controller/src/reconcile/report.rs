@@ -9,8 +9,8 @@ use kube::{
     runtime::events::EventType,
 };
 use palisade_api::{
-    ExceptionCounts, FailedNamespace, MutationStatus, NamespaceCounts, RolloutStatus, ScanStatus, StageCounts,
-    ToolSecurityProfile, ToolSecurityProfileStatus, conditions::ConditionType, names,
+    ExceptionCounts, FailedNamespace, GeneratedStatus, MutationStatus, NamespaceCounts, RolloutStatus, ScanStatus,
+    StageCounts, ToolSecurityProfile, ToolSecurityProfileStatus, conditions::ConditionType, names,
 };
 use serde_json::json;
 
@@ -51,6 +51,10 @@ pub struct Report<'a> {
     pub rolled_out: Option<Condition>,
     /// Results of the background scan.
     pub scan: Option<ScanStatus>,
+    /// Objects of spec.generate.
+    pub generated: Option<GeneratedStatus>,
+    /// The condition about them.
+    pub objects_ready: Option<Condition>,
 }
 
 impl Report<'_> {
@@ -64,6 +68,8 @@ impl Report<'_> {
             rollout: None,
             rolled_out: None,
             scan: None,
+            generated: None,
+            objects_ready: None,
         }
     }
 }
@@ -117,10 +123,12 @@ pub async fn report(
     state: &mut ReportState,
     report: Report<'_>,
 ) -> Result<(), ApiError> {
-    let Report { conditions, namespaces, in_force, mutation, rollout, rolled_out, scan } = report;
+    let Report { conditions, namespaces, in_force, mutation, rollout, rolled_out, scan, generated, objects_ready } =
+        report;
     let profile = observed.meta.name.clone().unwrap_or_default();
     let mut conditions = status::with_summary(conditions).to_vec();
     conditions.extend(rolled_out);
+    conditions.extend(objects_ready);
     let observations = Observations {
         generation: observed.meta.generation,
         conditions,
@@ -131,6 +139,7 @@ pub async fn report(
         mutation,
         rollout,
         scan,
+        generated,
         policies: cx.store.pairs(&profile).into_iter().filter_map(|pair| pair.policy?.metadata.name.clone()).collect(),
     };
     cx.metrics.report(&profile, &observations);

@@ -1,6 +1,8 @@
 //! The parts of the status that other lanes and stages observe: mutation, rollout and background scan.
 
-use palisade_api::{EngineInForce, MutationStatus, RolloutStatus, ScanStatus};
+use palisade_api::{EngineInForce, GeneratedStatus, MutationStatus, RolloutStatus, ScanStatus};
+
+use palisade_compiler::selects;
 
 use super::{
     error::ReconcileError,
@@ -8,8 +10,13 @@ use super::{
     report::{Namespaces, Report, report},
 };
 use crate::{
-    context::Context, generations::accepted::AcceptedProfile, mutation::redirects, param_plan::profile_params::Summary,
-    status::Condition, watch::store::ObservedProfile,
+    context::Context,
+    generations::accepted::AcceptedProfile,
+    mutation::redirects,
+    object_plan::outcomes::{self, ObjectSummary},
+    param_plan::profile_params::Summary,
+    status::Condition,
+    watch::store::ObservedProfile,
 };
 
 /// Writes the status of a profile that is not being deleted.
@@ -27,7 +34,9 @@ pub async fn write_status(
     let rolled_out = rollout.as_ref().map(|rollout| state.rollout().condition(observed, rollout));
     let scan = scan(cx, observed);
     let namespaces = Namespaces::of(summary);
-    let what = Report { conditions, namespaces, in_force, mutation, rollout, rolled_out, scan };
+    let (generated, objects_ready) = generated(cx, observed, in_force).unzip();
+    let what =
+        Report { conditions, namespaces, in_force, mutation, rollout, rolled_out, scan, generated, objects_ready };
     report(cx, observed, &mut progress.report, what).await.map_err(ReconcileError::Report)
 }
 
@@ -47,6 +56,31 @@ fn scan(cx: &Context, observed: &ObservedProfile) -> Option<ScanStatus> {
     let state = cx.states.of(observed.meta.name.as_deref()?);
     let known = state.scan().clone();
     known.or_else(|| observed.profile.as_ref().ok()?.status.as_ref()?.scan.clone())
+}
+
+/// The objects of spec.generate for the status, and the condition about them. The report of an earlier process is kept
+/// until the lane has processed all namespaces.
+fn generated(
+    cx: &Context,
+    observed: &ObservedProfile,
+    in_force: Option<&AcceptedProfile>,
+) -> Option<(GeneratedStatus, Condition)> {
+    let in_force = in_force.filter(|in_force| !in_force.compiled.templates.is_empty())?;
+    let all = cx.store.namespaces();
+    let namespaces = all.iter().filter(|one| !one.terminating).map(|one| one.namespace.get());
+    let selected: Vec<_> = namespaces.filter(|one| selects(&in_force.profile.spec, one)).map(|one| one.name).collect();
+    let names = selected.iter().map(String::as_str);
+    let mut summary = cx.object_outcomes.summary(&in_force.compiled.profile, in_force.generation(), names);
+    if summary.pending > 0 {
+        let status = observed.profile.as_ref().ok().and_then(|profile| profile.status.as_ref());
+        let status = status.filter(|status| status.observed_generation == Some(in_force.generation()));
+        if let Some(known) = status.and_then(|status| status.generated.clone()).filter(|_| summary.status.desired == 0)
+        {
+            summary = ObjectSummary { status: known, pending: 0 };
+        }
+    }
+    let condition = outcomes::condition(&summary);
+    Some((summary.status, condition))
 }
 
 /// Which engine mutates pods, for the status.

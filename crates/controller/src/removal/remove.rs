@@ -26,6 +26,7 @@ use crate::{
     params::write::{begin_jobs, let_go},
     queue::Requeue,
     removal::finalizer,
+    tenant_objects::lane::{is_removed, trigger_existing},
     watch::store::ObservedProfile,
 };
 
@@ -53,6 +54,8 @@ pub enum RemoveError {
         more: usize,
         message: String,
     },
+    #[error("its objects in namespace {namespace} could not be deleted: {message}")]
+    Objects { namespace: String, message: String },
     #[error("its webhook entry could not be removed: {0}")]
     Registration(#[source] ApiError),
     #[error("the last good spec could not be deleted: {0}")]
@@ -147,6 +150,12 @@ pub async fn step(
                 if !params(cx, profile, state).await? {
                     return Ok(Requeue::After(POLL_INTERVAL));
                 }
+                if !is_removed(cx, profile) {
+                    if let Some((namespace, message)) = cx.object_outcomes.first_problem(profile) {
+                        return Err(RemoveError::Objects { namespace, message });
+                    }
+                    return Ok(Requeue::After(POLL_INTERVAL));
+                }
                 finish(cx, profile).await?;
                 Removal::Done
             }
@@ -160,6 +169,7 @@ pub async fn stop_writing(cx: &Context, profile: &str, state: &State) {
     transition::stop(state).await;
     state.params().stop();
     cx.jobs.clear(profile);
+    trigger_existing(cx, profile);
 }
 
 /// Deletes some of the profile's parameters, as listed by the API server. Returns true if the only remaining ones are

@@ -27,6 +27,7 @@ fn observations(programmed: ConditionStatus, reason: Reason) -> Observations {
         mutation: None,
         rollout: None,
         scan: None,
+        generated: None,
         policies: vec![],
     }
 }

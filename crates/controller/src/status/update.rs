@@ -5,8 +5,8 @@ use k8s_openapi::{
     jiff::Timestamp,
 };
 use palisade_api::{
-    ExceptionCounts, FailedNamespace, MutationStatus, NamespaceCounts, PssEquivalent, RolloutStatus, ScanStatus,
-    ToolSecurityProfileStatus, conditions::ConditionType,
+    ExceptionCounts, FailedNamespace, GeneratedStatus, MutationStatus, NamespaceCounts, PssEquivalent, RolloutStatus,
+    ScanStatus, ToolSecurityProfileStatus, conditions::ConditionType,
 };
 
 use super::condition::Condition;
@@ -16,7 +16,7 @@ use super::condition::Condition;
 pub struct Observations {
     /// The generation this is about.
     pub generation: Option<i64>,
-    /// In the order of [`ConditionType::ALL`]; the last one only with a rollout.
+    /// In the order of [`ConditionType::ALL`]; the last ones only with a rollout and with templates.
     pub conditions: Vec<Condition>,
     pub namespaces: NamespaceCounts,
     /// The first ten that failed.
@@ -30,6 +30,8 @@ pub struct Observations {
     pub rollout: Option<RolloutStatus>,
     /// Results of the background scan.
     pub scan: Option<ScanStatus>,
+    /// Objects of spec.generate.
+    pub generated: Option<GeneratedStatus>,
     /// The policies in the cluster.
     pub policies: Vec<String>,
 }
@@ -73,6 +75,7 @@ pub fn next<'a>(
         mutation: observations.mutation.clone(),
         rollout: observations.rollout.clone(),
         scan: observations.scan.clone(),
+        generated: observations.generated.clone(),
         generated_policies: observations.policies.clone(),
     };
     let same = previous.is_some_and(|previous| is_same(previous, &status));
@@ -91,6 +94,7 @@ fn is_same(previous: &ToolSecurityProfileStatus, status: &ToolSecurityProfileSta
         mutation,
         rollout,
         scan,
+        generated,
         generated_policies,
     } = status;
     previous.observed_generation == *observed_generation
@@ -101,6 +105,7 @@ fn is_same(previous: &ToolSecurityProfileStatus, status: &ToolSecurityProfileSta
         && previous.mutation == *mutation
         && previous.rollout == *rollout
         && previous.scan == *scan
+        && previous.generated == *generated
         && previous.generated_policies == *generated_policies
         && conditions.iter().all(|condition| previous.conditions.contains(condition))
 }

@@ -13,6 +13,7 @@ use std::{
 
 use http::{Method, Request, Response, StatusCode};
 use kube::{Client, client::Body};
+use palisade_api::names;
 use palisade_kube_json::pod;
 use serde_json::{Value as Json, json};
 
@@ -140,7 +141,7 @@ impl Mock {
         object
     }
 
-    fn next_version(&self) -> String {
+    pub fn next_version(&self) -> String {
         self.version.fetch_add(1, Ordering::Relaxed).to_string()
     }
 
@@ -226,6 +227,12 @@ impl Mock {
                 let at = if asked.method == Method::POST { format!("{path}/{name}") } else { path.to_owned() };
                 object["metadata"]["name"] = name.into();
                 object["metadata"]["resourceVersion"] = version.into();
+                if asked.query.contains("fieldManager=palisade-controller%2Fgenerate") && asked.body["kind"].is_string()
+                {
+                    object["metadata"]["managedFields"] = json!([{
+                        "manager": names::field_manager::GENERATE, "operation": "Apply", "fieldsV1": fields(&object),
+                    }]);
+                }
                 if !asked.is_dry_run() {
                     objects.insert(at, object.clone());
                 }
@@ -233,6 +240,12 @@ impl Mock {
             }
         }
     }
+}
+
+/// The fields of an applied object, as in `managedFields`.
+fn fields(value: &Json) -> Json {
+    let of = value.as_object().into_iter().flatten();
+    of.map(|(key, value)| (format!("f:{key}"), fields(value))).collect::<serde_json::Map<_, _>>().into()
 }
 
 /// Paths that end so are of lists.

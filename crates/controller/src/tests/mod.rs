@@ -2,6 +2,7 @@
 //! scenarios in `tests/apiserver` use a real one.
 
 mod exceptions;
+mod generate;
 mod generations;
 mod lanes;
 mod mock;
@@ -34,7 +35,7 @@ use crate::{
     options::Options,
     params,
     queue::Queues,
-    reconcile,
+    reconcile, tenant_objects,
 };
 
 const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
@@ -46,6 +47,7 @@ const PROFILES: &str = "/apis/toolsecurity.dev/v1alpha1/toolsecurityprofiles";
 struct Setup {
     mock: Arc<Mock>,
     cx: Arc<Context>,
+    options: Options,
 }
 
 impl Setup {
@@ -56,7 +58,7 @@ impl Setup {
 
     /// Another process, after its first lists.
     fn restarted(&self, namespaces: &[&str]) -> Self {
-        let next = Self::with(Arc::clone(&self.mock), namespaces);
+        let next = Self::with_options(Arc::clone(&self.mock), namespaces, self.options.clone());
         for params in self.mock.list("toolsecurityparams") {
             next.cx.store.observe_params(Event::Apply(serde_json::from_value(params).unwrap()));
         }
@@ -80,9 +82,13 @@ impl Setup {
     }
 
     fn with(mock: Arc<Mock>, namespaces: &[&str]) -> Self {
+        Self::with_options(mock, namespaces, Options::default())
+    }
+
+    fn with_options(mock: Arc<Mock>, namespaces: &[&str], options: Options) -> Self {
         let client = mock.client();
         let supervisor = Supervisor::new(CancellationToken::new());
-        let cx = Arc::new(Context::new(client.into(), &Options::default(), supervisor).expect("a client"));
+        let cx = Arc::new(Context::new(client.into(), &options, supervisor).expect("a client"));
         let store = &cx.store;
         store.observe_profile(Event::Init);
         store.observe_profile(Event::InitDone);
@@ -99,7 +105,7 @@ impl Setup {
             store.observe_namespace(Event::InitApply(namespace(name)));
         }
         store.observe_namespace(Event::InitDone);
-        Self { mock, cx }
+        Self { mock, cx, options }
     }
 
     /// Writes a profile whose parameter is the namespace's annotation; `max` makes generations differ.
@@ -148,11 +154,12 @@ impl Setup {
 
     /// Starts the lanes, but the one of rollouts.
     fn run(&self) {
-        let Queues { reconcile, repairs, params, exceptions, .. } = &self.cx.queues;
+        let Queues { reconcile, repairs, params, exceptions, objects, .. } = &self.cx.queues;
         let heartbeat = || Arc::new(Heartbeat::new());
         Lane::start(&self.cx, "repairs", repairs, &heartbeat(), repair::work);
         Lane::start(&self.cx, "parameters", params, &heartbeat(), params::lane::work);
         Lane::start(&self.cx, "exceptions", exceptions, &heartbeat(), crate::exceptions::work);
+        Lane::start(&self.cx, "objects", objects, &heartbeat(), tenant_objects::lane::work);
         Lane::start(&self.cx, "reconcile", reconcile, &heartbeat(), reconcile::work());
     }
 

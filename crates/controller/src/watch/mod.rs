@@ -2,6 +2,7 @@
 
 pub mod exception_store;
 pub mod json_box;
+pub mod object_store;
 pub mod observe;
 pub mod store;
 pub mod watch_cache;

@@ -1,4 +1,5 @@
-//! Stage observe: six watches keep the [`Store`] and trigger the profiles that an event concerns.
+//! Stage observe: watches keep the [`Store`] and trigger the profiles and namespaces that an event concerns: six, and one
+//! for each kind that profiles may generate.
 
 use std::{fmt::Debug, sync::Arc};
 
@@ -9,7 +10,7 @@ use k8s_openapi::api::{
 };
 use kube::{
     Api, Client, Resource,
-    core::{DeserializeGuard, PartialObjectMeta},
+    core::{DeserializeGuard, DynamicObject, ObjectMeta, PartialObjectMeta},
     runtime::{
         WatchStreamExt,
         watcher::{Config, Event, watcher},
@@ -21,6 +22,7 @@ use serde::de::DeserializeOwned;
 
 use crate::{
     api_request::ApiError,
+    object_kind::ObjectKind,
     object_name::NamespaceName,
     queue::{ProfileQueue, Queues},
     watch::{
@@ -36,7 +38,7 @@ pub fn start(client: &Client, store: &Arc<Store>, queues: &Queues, supervisor: &
     let all = Config::default();
     let managed = all.clone().labels(&format!("{}={}", names::MANAGED_BY_LABEL, names::MANAGED_BY));
     let follow = Follow { store, queues, supervisor };
-    let Queues { reconcile, repairs, params, rollouts, exceptions } = queues;
+    let Queues { reconcile, repairs, params, rollouts, exceptions, objects } = queues;
     // People write profiles: an unreadable one must not hide the others.
     follow.kind::<DeserializeGuard<ToolSecurityProfile>>(
         Api::all(client.clone()),
@@ -46,8 +48,14 @@ pub fn start(client: &Client, store: &Arc<Store>, queues: &Queues, supervisor: &
     );
     // Metadata only.
     follow.kind::<PartialObjectMeta<Namespace>>(Api::all(client.clone()), all.clone(), [params, rollouts].into(), {
-        let exceptions = Arc::clone(exceptions);
+        let (exceptions, objects) = (Arc::clone(exceptions), Arc::clone(objects));
         move |store, event| {
+            match &event {
+                Event::Apply(namespace) | Event::InitApply(namespace) if !store.objects.is_off() => {
+                    objects.trigger(namespace.metadata.name.clone().map(NamespaceName::new));
+                }
+                _ => {}
+            }
             if let Event::Apply(namespace) | Event::Delete(namespace) = &event
                 && let Some(name) = &namespace.metadata.name
                 && !store.exceptions.in_namespace(name).is_empty()
@@ -87,6 +95,27 @@ pub fn start(client: &Client, store: &Arc<Store>, queues: &Queues, supervisor: &
         Store::observe_object,
     );
     follow.kind::<ValidatingAdmissionPolicyBinding>(Api::all(client.clone()), managed, both, Store::observe_object);
+    for kind in store.objects.kinds() {
+        follow.objects(client, kind);
+    }
+}
+
+/// Triggers the namespaces that may have generated objects.
+fn trigger_objects(store: &Store, queues: &Queues) {
+    if !store.objects.is_off() {
+        let all = store.namespaces();
+        queues.objects.trigger(all.iter().map(|one| NamespaceName::new(one.namespace.get().name)));
+    }
+}
+
+fn metadata(event: Event<PartialObjectMeta<DynamicObject>>) -> Event<ObjectMeta> {
+    match event {
+        Event::Init => Event::Init,
+        Event::InitApply(object) => Event::InitApply(object.metadata),
+        Event::InitDone => Event::InitDone,
+        Event::Apply(object) => Event::Apply(object.metadata),
+        Event::Delete(object) => Event::Delete(object.metadata),
+    }
 }
 
 struct Follow<'a> {
@@ -128,6 +157,36 @@ impl Follow<'_> {
                     ready = true;
                     queues.trigger_all(&store.profiles());
                     queues.exceptions.trigger(store.exceptions.namespaces());
+                    trigger_objects(&store, &queues);
+                }
+            }
+        });
+    }
+
+    /// Watches the metadata of the generated objects of a kind until the controller stops. An error does not end the
+    /// watch.
+    fn objects(&self, client: &Client, kind: ObjectKind) {
+        let (store, queues, stop) = (Arc::clone(self.store), self.queues.clone(), self.supervisor.stop().clone());
+        let resource = kind.api_resource();
+        let api: Api<PartialObjectMeta<DynamicObject>> = Api::all_with(client.clone(), &resource);
+        let generated = Config::default().labels(names::TEMPLATE_LABEL);
+        self.supervisor.spawn(format!("watch of generated {}", kind.resource), async move {
+            let mut events = std::pin::pin!(watcher(api, generated).backoff(watch_backoff()));
+            while let Some(Some(event)) = stop.run_until_cancelled(events.next()).await {
+                match event {
+                    Ok(event) => {
+                        let is_list = matches!(event, Event::InitDone);
+                        queues.objects.trigger(store.objects.observe(&kind.object_type, metadata(event)));
+                        // Namespaces may have waited for the list.
+                        if is_list {
+                            trigger_objects(&store, &queues);
+                        }
+                    }
+                    Err(error) => {
+                        let error = ApiError::from(error);
+                        tracing::warn!(kind = %kind.object_type, %error, "watch failed; will retry");
+                        store.objects.failed(&kind.object_type, error.to_string());
+                    }
                 }
             }
         });

@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 
 use palisade_api::{HELD_BY_VIOLATIONS, HeldNamespace, OnViolation, Rollout, Stage, Stages, Wave, names};
 use palisade_compiler::Namespace;
-use palisade_kube_json::selector;
-
-use crate::message::fnv1a;
+use palisade_kube_json::{selector, text::fnv1a};
 
 /// How many held namespaces a status names.
 const MAX_NAMED_NAMESPACES: usize = 10;

@@ -30,10 +30,12 @@ use palisade_api::{
 use palisade_compiler::{Namespace, selects};
 
 pub use self::validating::ValidatingObject;
+use crate::object_kind::ObjectKind;
 use crate::object_name::ProfileName;
 use crate::watch::{
     exception_store::{ExceptionStore, ObservedException},
     json_box::JsonBox,
+    object_store::ObjectStore,
     watch_cache::{Change, Table, feed, identity, slim},
 };
 
@@ -94,6 +96,8 @@ impl ObservedPair {
 pub struct Store {
     /// The exceptions that tenants ask for.
     pub exceptions: ExceptionStore,
+    /// The objects of `spec.generate`.
+    pub objects: ObjectStore,
     inner: Mutex<Inner>,
 }
 
@@ -115,6 +119,11 @@ pub struct Inner {
 pub type ProfileNames = BTreeSet<ProfileName>;
 
 impl Store {
+    /// A store that also has the generated objects of these kinds.
+    pub fn new(kinds: &[ObjectKind]) -> Self {
+        Self { objects: ObjectStore::new(kinds), ..Self::default() }
+    }
+
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,0 +1,250 @@
+//! Objects that profiles generate in namespaces.
+
+use std::time::{Duration, Instant};
+
+use palisade_controller::Options;
+use palisade_tests::{Cluster, TestResult, ensure, eventually, within};
+use serde_json::{Value as Json, json};
+
+crate::groups::scenarios! {
+    generated_objects_are_kept_as_the_profile_requires: Maintained 125;
+}
+
+const TEST: &str = "generate";
+const UID: i64 = 50_001;
+/// Of a loaded machine. The controller itself needs some hundredths of a second.
+const SOON: Duration = Duration::from_secs(10);
+const QUOTAS: &str = "resourcequotas";
+const POLICIES: &str = "networkpolicies";
+
+/// The permissions that the chart gives for these kinds.
+fn permit(cluster: &Cluster) -> TestResult {
+    let verbs = json!(["get", "list", "watch", "create", "patch", "delete"]);
+    let role = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "palisade-controller-generate"},
+        "rules": [
+            {"apiGroups": [""], "resources": [QUOTAS], "verbs": verbs},
+            {"apiGroups": ["networking.k8s.io"], "resources": [POLICIES], "verbs": verbs},
+        ],
+    });
+    let binding = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+        "metadata": {"name": "palisade-controller-generate"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "palisade-controller-generate"},
+        "subjects": [{"kind": "ServiceAccount", "name": "palisade-controller", "namespace": "palisade-system"}],
+    });
+    for object in [role, binding] {
+        let mut file = tempfile::NamedTempFile::new()?;
+        std::io::Write::write_all(&mut file, object.to_string().as_bytes())?;
+        cluster.kubectl(&["apply", "-f", &file.path().display().to_string()])?;
+    }
+    Ok(())
+}
+
+fn options() -> TestResult<Options> {
+    let kinds = ["v1/ResourceQuota/resourcequotas", "networking.k8s.io/v1/NetworkPolicy/networkpolicies"];
+    let generate = kinds.into_iter().map(str::parse).collect::<Result<_, _>>()?;
+    Ok(Options { generate, ..Cluster::options()? })
+}
+
+fn quota() -> Json {
+    json!({"name": "quota", "template": {
+        "apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "tool"},
+        // The API server writes the quantities differently.
+        "spec": {"hard": {"requests.cpu": "0.5", "limits.memory": "1024Mi", "count/configmaps": "$uid"}},
+    }})
+}
+
+fn isolation() -> Json {
+    json!({"name": "isolation", "deletionPolicy": "Orphan", "template": {
+        "apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": {"name": "isolation"},
+        "spec": {"podSelector": {}, "ingress": [], "policyTypes": ["Ingress"]},
+    }})
+}
+
+fn profile(generate: &[Json]) -> Json {
+    let mut profile = Cluster::small_profile(TEST);
+    profile["spec"]["generate"] = generate.into();
+    profile
+}
+
+fn path(namespace: &str, resource: &str, name: &str) -> String {
+    let group = if resource == QUOTAS { "api/v1" } else { "apis/networking.k8s.io/v1" };
+    format!("/{group}/namespaces/{namespace}/{resource}/{name}")
+}
+
+async fn get(cluster: &Cluster, path: &str) -> Option<Json> {
+    cluster.answer_to("GET", path, &json!({})).await.ok()
+}
+
+/// Waits until an object is as expected, or gone (`None`). Returns it and how long that took.
+async fn wait(
+    cluster: &Cluster,
+    path: &str,
+    what: &str,
+    holds: impl Fn(Option<&Json>) -> bool,
+) -> TestResult<(Option<Json>, Duration)> {
+    let found = within(SOON, &format!("{path}: {what}"), || async {
+        let found = get(cluster, path).await;
+        if holds(found.as_ref()) { Ok(found) } else { Err(format!("{found:?}")) }
+    });
+    Ok(found.await?)
+}
+
+async fn wait_generated(cluster: &Cluster, reason: &str, text: &str) -> TestResult {
+    eventually(&format!("Generated because of {reason}: {text}"), || async {
+        let found = cluster.profiles().get(TEST).await.map_err(|error| error.to_string())?;
+        let status = found.status.unwrap_or_default();
+        let condition = status.conditions.into_iter().find(|one| one.type_ == "Generated");
+        match condition {
+            Some(one) if one.reason == reason && one.message.contains(text) => Ok(()),
+            other => Err(format!("{other:?}, {:?}", status.generated)),
+        }
+    })
+    .await?;
+    Ok(())
+}
+
+fn version(object: Option<&Json>) -> Json {
+    object.map(|object| object["metadata"]["resourceVersion"].clone()).unwrap_or_default()
+}
+
+pub(crate) async fn generated_objects_are_kept_as_the_profile_requires(cluster: &mut Cluster) -> TestResult {
+    for namespace in ["generate-a", "generate-b"] {
+        cluster.create_tool(TEST, namespace, UID).await?;
+    }
+    // Without permission, the profile is rejected with the value to set.
+    cluster.apply_profile(&profile(&[quota()])).await?;
+    let rejected = cluster.wait_condition(TEST, "Accepted", "False").await?;
+    let text = format!("{:?}", rejected.status);
+    ensure!(text.contains("{apiVersion: v1, kind: ResourceQuota, resource: PLURAL} to generate.kinds"), "{text}");
+    permit(cluster)?;
+    cluster.restart_controller(options()?).await?;
+
+    // Created, and as written by the API server.
+    cluster.enforce(&profile(&[quota(), isolation()])).await?;
+    wait_generated(cluster, "ObjectsReady", "4 objects").await?;
+    let (quota_a, policy_a) = (path("generate-a", QUOTAS, "tool"), path("generate-a", POLICIES, "isolation"));
+    let created = get(cluster, &quota_a).await.ok_or("no quota")?;
+    let hard = json!({"requests.cpu": "500m", "limits.memory": "1Gi", "count/configmaps": "50001"});
+    ensure!(created["spec"]["hard"] == hard, "{created}");
+    let new = Instant::now();
+    cluster.create_tool(TEST, "generate-c", 50_002).await?;
+    let (found, _) = wait(cluster, &path("generate-c", QUOTAS, "tool"), "created", |found| found.is_some()).await?;
+    println!("objects of a new namespace after {:?}", new.elapsed());
+    ensure!(found.ok_or("no quota")?["spec"]["hard"]["count/configmaps"] == "50002", "the value of the namespace");
+
+    // A restart writes nothing.
+    wait_generated(cluster, "ObjectsReady", "6 objects").await?;
+    let before = [version(get(cluster, &quota_a).await.as_ref()), version(get(cluster, &policy_a).await.as_ref())];
+    cluster.restart_controller(options()?).await?;
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let after = [version(get(cluster, &quota_a).await.as_ref()), version(get(cluster, &policy_a).await.as_ref())];
+    ensure!(before == after, "a restart has written: {before:?} {after:?}");
+
+    edits_are_repaired(cluster, &quota_a, &policy_a, &hard).await?;
+    conflicts_are_reported(cluster, &quota_a).await?;
+    objects_are_removed(cluster, &quota_a).await?;
+    cluster.kubectl(&["delete", "clusterrole,clusterrolebinding", "palisade-controller-generate"])?;
+    for namespace in ["generate-a", "generate-b", "generate-c", "generate-d"] {
+        cluster.delete_namespace(namespace).await?;
+    }
+    cluster.restart_controller(Cluster::options()?).await
+}
+
+/// Edits by hand, lost labels and deletions.
+async fn edits_are_repaired(cluster: &Cluster, quota: &str, policy: &str, hard: &Json) -> TestResult {
+    // A value, a part of a selector that is replaced as a whole, an element of an empty list, and a label.
+    let edits = [
+        (quota, json!({"spec": {"hard": {"requests.cpu": "64"}}})),
+        (policy, json!({"spec": {"podSelector": {"matchLabels": {"no": "pod"}}}})),
+        (policy, json!({"spec": {"ingress": [{}]}})),
+        (quota, json!({"metadata": {"labels": {"toolsecurity.dev/template": null}}})),
+        (quota, json!({"metadata": {"annotations": {"toolsecurity.dev/template-digest": "x"}}})),
+    ];
+    for (path, patch) in edits {
+        let before = get(cluster, path).await.ok_or("no object")?;
+        let verdict = cluster.patch_at(path, &patch).await;
+        ensure!(verdict == palisade_tests::Verdict::Admitted, "{verdict:?}");
+        let same = |found: &Json| {
+            ["labels", "annotations"].iter().all(|part| found["metadata"][*part] == before["metadata"][*part])
+                && found["spec"] == before["spec"]
+        };
+        let (_, took) = wait(cluster, path, "repaired", |found| found.is_some_and(same)).await?;
+        println!("{patch} repaired after {took:?}");
+    }
+    ensure!(get(cluster, quota).await.ok_or("no quota")?["spec"]["hard"] == *hard, "other values");
+    for path in [quota, policy] {
+        cluster.answer_to("DELETE", path, &json!({})).await?;
+        let (_, took) = wait(cluster, path, "created again", |found| {
+            found.is_some_and(|found| found["metadata"]["deletionTimestamp"].is_null())
+        })
+        .await?;
+        println!("{path} created again after {took:?}");
+    }
+    wait_generated(cluster, "ObjectsReady", "6 objects").await
+}
+
+/// An object of somebody else, and a field that another manager has applied.
+async fn conflicts_are_reported(cluster: &Cluster, quota_a: &str) -> TestResult {
+    let foreign = json!({
+        "apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "tool"}, "spec": {"hard": {"pods": "1"}},
+    });
+    // It is there before the namespace is selected.
+    cluster.create_namespace("generate-d", &json!({}), &json!({"toolforge.org/uid": "50003"})).await?;
+    cluster.answer_to("POST", "/api/v1/namespaces/generate-d/resourcequotas", &foreign).await?;
+    cluster.patch_namespace("generate-d", &json!({"metadata": {"labels": {"tenancy": TEST}}})).await?;
+    wait_generated(cluster, "ObjectsFailed", "generate-d: ResourceQuota tool: it exists and belongs to").await?;
+    let found = get(cluster, &path("generate-d", QUOTAS, "tool")).await.ok_or("no quota")?;
+    ensure!(found["spec"]["hard"] == json!({"pods": "1"}), "{found}");
+    // Another field manager.
+    let applied = json!({
+        "apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "tool"}, "spec": {"hard": {"requests.cpu": "7"}},
+    });
+    let forced = format!("{quota_a}?fieldManager=other&force=true");
+    cluster.answer("PATCH", &forced, "application/apply-patch+yaml", &applied).await?;
+    wait_generated(cluster, "ObjectsFailed", "generate-a: ResourceQuota tool: other applied some of its fields")
+        .await?;
+    ensure!(get(cluster, quota_a).await.ok_or("no quota")?["spec"]["hard"]["requests.cpu"] == "7", "taken back");
+    // With adopt, both are taken over.
+    let mut adopting = quota();
+    adopting["adopt"] = json!(true);
+    cluster.apply_profile(&profile(&[adopting, isolation()])).await?;
+    wait_generated(cluster, "ObjectsReady", "8 objects").await?;
+    let found = get(cluster, &path("generate-d", QUOTAS, "tool")).await.ok_or("no quota")?;
+    let hard = json!({"pods": "1", "requests.cpu": "500m", "limits.memory": "1Gi", "count/configmaps": "50003"});
+    ensure!(found["spec"]["hard"] == hard, "{found}");
+    Ok(())
+}
+
+/// A template that is removed, a namespace that is not selected any more, and a deleted profile.
+async fn objects_are_removed(cluster: &Cluster, quota_a: &str) -> TestResult {
+    let gone = |found: Option<&Json>| found.is_none();
+    cluster.patch_namespace("generate-b", &json!({"metadata": {"labels": {"tenancy": null}}})).await?;
+    wait(cluster, &path("generate-b", QUOTAS, "tool"), "pruned", gone).await?;
+    let orphan = |found: Option<&Json>| {
+        found.is_some_and(|found| found["metadata"]["labels"]["toolsecurity.dev/template"].is_null())
+    };
+    let (found, _) = wait(cluster, &path("generate-b", POLICIES, "isolation"), "orphaned", orphan).await?;
+    ensure!(found.ok_or("no policy")?["spec"]["policyTypes"] == json!(["Ingress"]), "an orphan keeps its spec");
+    // Selected again, it is taken over.
+    cluster.patch_namespace("generate-b", &json!({"metadata": {"labels": {"tenancy": TEST}}})).await?;
+    wait_generated(cluster, "ObjectsReady", "8 objects").await?;
+
+    cluster.apply_profile(&profile(&[isolation()])).await?;
+    wait(cluster, quota_a, "pruned with its template", gone).await?;
+    wait_generated(cluster, "ObjectsReady", "4 objects").await?;
+
+    let mut isolation = isolation();
+    isolation["deletionPolicy"] = json!("Delete");
+    cluster.apply_profile(&profile(&[isolation, quota()])).await?;
+    wait_generated(cluster, "ObjectsReady", "8 objects").await?;
+    cluster.delete_profile(TEST).await?;
+    for namespace in ["generate-a", "generate-b", "generate-c", "generate-d"] {
+        for (resource, name) in [(QUOTAS, "tool"), (POLICIES, "isolation")] {
+            let path = path(namespace, resource, name);
+            ensure!(get(cluster, &path).await.is_none(), "{path} is left");
+        }
+    }
+    Ok(())
+}
