@@ -8,7 +8,7 @@ use serde_json::{Map, Value as Json};
 
 use crate::profile::FailedNamespace;
 
-/// An object that the controller creates in each selected namespace, such as a ResourceQuota or a NetworkPolicy.
+/// An object that the controller creates in each selected namespace, such as a quota or a network policy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ObjectTemplate {
