@@ -94,7 +94,10 @@ pub(crate) fn diagnose(compiled: &Compiled, part: Part, pair: &PolicyWithBinding
             |list: &Option<Vec<String>>| list.as_ref().and_then(|list| list.first().cloned()).unwrap_or_default();
         let (group, version) = (first(&rule.api_groups), first(&rule.api_versions));
         for resource in rule.resources.iter().flatten().filter(|resource| !resource.contains('/')) {
-            found.extend(releases(&policy, params.as_ref(), [&group, &version, resource]));
+            // A binding evaluates updates without parameters, too.
+            for params in [params.as_ref(), None] {
+                found.extend(releases(&policy, params, [&group, &version, resource]));
+            }
         }
     }
     for check in objects::ALL.iter().filter(|check| compiled.object_checks.contains(&check.id)) {

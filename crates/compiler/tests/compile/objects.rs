@@ -106,6 +106,48 @@ fn names_of_bindings_are_those_that_the_controller_expects() {
     assert_eq!(names::profile_of_policy(&names::policy("test", Part::Checks(Shape::Objects))), Some("test"));
 }
 
+/// Checks that read no parameters evaluate updates where parameters are missing, in the stage Deny alone: other stages
+/// deny nothing.
+#[test]
+fn updates_are_bound_without_parameters_where_a_check_reads_none() {
+    let names_of = |constant: bool, enforcement: Json| -> Vec<String> {
+        let mut checks = vec![json!({
+            "id": "own", "target": "Object", "message": "m", "kinds": [{"versions": ["v1"], "resource": "services"}],
+            "expression": "object.metadata.name == params.spec.strings['team']",
+        })];
+        if constant {
+            checks.push(json!({
+                "id": "same", "target": "Object", "message": "m", "kinds": [{"versions": ["v1"], "resource": "secrets"}],
+                "expression": "object.type != 'a'",
+            }));
+        }
+        let spec = json!({
+            "parameters": [{"name": "team", "type": "String"}], "customChecks": checks, "enforcement": enforcement,
+        });
+        let pair = *compiled(&spec).bundle.objects.unwrap();
+        let known: Vec<_> = names::bindings("test", Part::Judge(Shape::Objects)).collect();
+        let without = pair.bindings().filter(|binding| binding.spec.param_ref.is_none());
+        let names = without.map(|binding| {
+            let spec = &binding.spec;
+            assert_eq!(spec.validation_actions, ["Deny"]);
+            assert_eq!(
+                words(&json!(spec.match_resources)["resourceRules"]),
+                ["UPDATE /v1 secrets,services"],
+                "deletion and creation are not matched"
+            );
+            let name = binding.metadata.name.clone().unwrap();
+            assert!(known.contains(&name), "{name}");
+            name.trim_start_matches("palisade-test-objects").to_owned()
+        });
+        names.collect()
+    };
+    assert_eq!(names_of(true, json!({})), ["-unparameterized"]);
+    assert_eq!(names_of(false, json!({})), [""; 0]);
+    assert_eq!(names_of(true, json!({"objects": "Warn"})), [""; 0]);
+    let by_label = json!({"pods": "Audit", "workloads": "Audit", "namespaceStages": "ByLabel"});
+    assert_eq!(names_of(true, by_label), ["-unparameterized-deny"]);
+}
+
 #[test]
 fn requests_about_workloads_do_not_waive_checks_of_objects() {
     let spec = json!({

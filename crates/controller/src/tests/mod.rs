@@ -82,13 +82,13 @@ impl Setup {
     }
 
     fn with(mock: Arc<Mock>, namespaces: &[&str]) -> Self {
-        Self::with_options(mock, namespaces, Options::default())
+        Self::with_options(mock, namespaces, &Options::default())
     }
 
-    fn with_options(mock: Arc<Mock>, namespaces: &[&str], options: Options) -> Self {
+    fn with_options(mock: Arc<Mock>, namespaces: &[&str], options: &Options) -> Self {
         let client = mock.client();
         let supervisor = Supervisor::new(CancellationToken::new());
-        let cx = Arc::new(Context::new(client.into(), &options, supervisor).expect("a client"));
+        let cx = Arc::new(Context::new(client.into(), options, supervisor).expect("a client"));
         let store = &cx.store;
         store.observe_profile(Event::Init);
         store.observe_profile(Event::InitDone);

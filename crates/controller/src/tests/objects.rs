@@ -30,8 +30,12 @@ fn with_objects(more: &Json) -> Json {
 
 /// Namespaces with an Ingress each, and the discovery of the kind.
 fn setup(hosts: &[(&str, &str)]) -> Setup {
+    with_options(hosts, &Options::default())
+}
+
+fn with_options(hosts: &[(&str, &str)], options: &Options) -> Setup {
     let names: Vec<_> = hosts.iter().map(|(name, _)| *name).collect();
-    let setup = Setup::new(&names);
+    let setup = Setup::with_options(super::mock::Mock::start().0, &names, options);
     for (name, host) in hosts {
         setup.mock.put(&format!("/api/v1/namespaces/{name}"), json!(super::namespace(name)));
         let ingress = json!({
@@ -85,10 +89,10 @@ async fn rollout_promotes_no_namespace_whose_objects_it_cannot_list() {
 
 #[tokio::test(start_paused = true)]
 async fn scan_reports_objects_and_kinds_that_it_does_not_see() {
-    let setup = setup(&[("good", "ok.example.org"), ("bad", "evil.example.org")]);
+    let options = Options { scan_interval: ScanInterval(Some(Duration::from_secs(30))), ..Options::default() };
+    let setup = with_options(&[("good", "ok.example.org"), ("bad", "evil.example.org")], &options);
     setup.run();
     setup.observe(&with_objects(&json!({"enforcement": {"workloads": "Off"}})));
-    let options = Options { scan_interval: ScanInterval(Some(Duration::from_secs(30))), ..Options::default() };
     scan::start(&setup.cx, &options);
     let status = || setup.mock.get(&format!("{PROFILES}/tools/status")).unwrap_or_default()["status"]["scan"].clone();
     setup.until("the scan counts the Ingress", |_| status()["workloads"] == 1).await;

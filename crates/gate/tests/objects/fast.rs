@@ -67,9 +67,12 @@ fn params(excepted: bool, problem: bool) -> Json {
     json!({"spec": params})
 }
 
+/// Hosts that the profile allows, and others.
+const HOSTS: [&str; 6] =
+    ["weather.example.org", "other.example.org", "a.apps.example.org", "*.apps.example.org", "*", ""];
+
 fn host() -> impl Strategy<Value = Option<&'static str>> {
-    let hosts = ["weather.example.org", "other.example.org", "a.apps.example.org", "*.apps.example.org", "*", ""];
-    option::weighted(0.9, sample::select(&hosts[..]))
+    option::weighted(0.9, sample::select(&HOSTS[..]))
 }
 
 prop_compose! {
