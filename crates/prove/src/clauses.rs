@@ -175,7 +175,16 @@ impl<'a> Clauses<'a> {
             }
         };
         self.literals.insert(of, literal);
+        self.opposed(of, literal);
         literal
+    }
+
+    /// A formula and its opposite do not both hold, whatever is known of their elements.
+    fn opposed(&mut self, of: Formula, literal: Literal) {
+        let opposite = self.formulas.normal(of, false);
+        if let Some(other) = self.literals.get(&opposite) {
+            self.clauses.push(vec![-literal, -*other]);
+        }
     }
 
     /// Of several formulas one holds. Only one must, so that all use the same names for the elements that they need. A part
@@ -195,9 +204,14 @@ impl<'a> Clauses<'a> {
             } else {
                 self.pooled(*case, &mut pool, &mut HashMap::new())
             };
-            clause.push(case);
             if outermost {
-                self.cases.push(case);
+                // A literal of its own, so that a case can be left out without saying anything else.
+                let own = self.fresh();
+                self.clauses.push(vec![-own, case]);
+                self.cases.push(own);
+                clause.push(own);
+            } else {
+                clause.push(case);
             }
         }
         self.clauses.push(clause);
@@ -209,9 +223,13 @@ impl<'a> Clauses<'a> {
         if pool.shared.get(&of).is_some_and(|count| *count > 1) {
             return self.literal(of);
         }
+        if self.literals.contains_key(&of) {
+            return self.literal(of);
+        }
         match self.formulas.node(of).clone() {
             Node::And(parts) => {
                 let literal = self.fresh();
+                self.opposed(of, literal);
                 for part in parts.iter() {
                     let part = self.pooled(*part, pool, used);
                     self.clauses.push(vec![-literal, part]);
@@ -220,6 +238,7 @@ impl<'a> Clauses<'a> {
             }
             Node::Or(parts) => {
                 let literal = self.fresh();
+                self.opposed(of, literal);
                 let mut clause = vec![-literal];
                 let mut most = used.clone();
                 for part in parts.iter() {
@@ -236,6 +255,7 @@ impl<'a> Clauses<'a> {
             }
             Node::Exists(list, var, body) => {
                 let literal = self.fresh();
+                self.opposed(of, literal);
                 let index = used.entry(Rc::clone(&list)).or_default();
                 let number = *index;
                 *index += 1;

@@ -81,8 +81,6 @@ pub struct Solution {
     pub values: Values,
     /// The named elements of each list.
     pub elements: BTreeMap<Path, Vec<Var>>,
-    /// The index of a case that holds.
-    pub case: Option<usize>,
     /// Whether everything was said of each element.
     pub complete: bool,
 }
@@ -129,29 +127,26 @@ pub fn search(formulas: &mut Formulas, always: Formula, cases: &[Formula]) -> Ou
     if let Some(proved) = Proved::constant(always) {
         return Outcome::Nothing(proved);
     }
-    let mut cases: Vec<_> = cases.iter().copied().filter(|case| formulas.and([always, *case]) != FALSE).collect();
-    let mut all = Proved::nothing();
-    while !cases.is_empty() {
-        match one_search(formulas, always, &cases, true) {
-            // With few names, a case may only seem to be possible.
-            Outcome::Perhaps(solution) if !solution.complete => {
-                let Some(case) = solution.case.filter(|case| *case < cases.len()) else {
-                    return Outcome::GaveUp("a solution of no case");
-                };
-                let case = cases.remove(case);
-                match one_search(formulas, always, &[case], false) {
-                    Outcome::Nothing(proved) => all = all.and(&proved),
-                    other => return other,
-                }
-            }
-            Outcome::Nothing(proved) => return Outcome::Nothing(all.and(&proved)),
-            other => return other,
-        }
+    let cases: Vec<_> = cases.iter().copied().filter(|case| formulas.and([always, *case]) != FALSE).collect();
+    // With few names, some cases only seem to be possible.
+    let mut seeming = Vec::new();
+    let easy = one_search(formulas, always, &cases, true, &mut seeming);
+    let Outcome::Nothing(proved) = easy else { return easy };
+    if seeming.is_empty() {
+        return Outcome::Nothing(proved);
     }
-    Outcome::Nothing(all)
+    let cases: Vec<_> = seeming.into_iter().filter_map(|case| cases.get(case).copied()).collect();
+    match one_search(formulas, always, &cases, false, &mut Vec::new()) {
+        Outcome::Nothing(also) => Outcome::Nothing(proved.and(&also)),
+        other => other,
+    }
 }
 
-fn one_search(formulas: &mut Formulas, always: Formula, cases: &[Formula], few: bool) -> Outcome {
+/// With `few` names, it leaves cases out that seem to be possible, and adds their indices to `seeming`.
+fn one_search(formulas: &mut Formulas, always: Formula, cases: &[Formula], few: bool, seeming: &mut Vec<usize>) -> Outcome {
+    if cases.is_empty() {
+        return Outcome::Nothing(Proved::nothing());
+    }
     let clauses = Clauses::new(formulas, always, cases, few);
     let learnt = Recorder::default();
     let mut solver = Solver::new(SolverOpts::default(), learnt.clone());
@@ -171,7 +166,7 @@ fn one_search(formulas: &mut Formulas, always: Formula, cases: &[Formula], few: 
         if result == lbool::FALSE {
             certificate.proof = learnt.0.proof.borrow().clone();
             return match certificate.check() {
-                Some(proved) => Outcome::Nothing(Proved { cases: cases.len(), ..proved }),
+                Some(proved) => Outcome::Nothing(Proved { cases: cases.len() - seeming.len(), ..proved }),
                 None => Outcome::GaveUp("the certificate was not accepted"),
             };
         }
@@ -186,9 +181,17 @@ fn one_search(formulas: &mut Formulas, always: Formula, cases: &[Formula], few: 
         let atoms: Assignment = clauses.atoms.iter().map(|(atom, literal)| (atom.clone(), value(*literal))).collect();
         let conflicts = match theory::judge(&atoms, &mut texts) {
             Ok(values) => {
-                let (elements, complete) = (clauses.elements.clone(), clauses.is_complete());
-                let case = clauses.cases.iter().position(|case| value(*case));
-                return Outcome::Perhaps(Box::new(Solution { atoms, values, elements, case, complete }));
+                let complete = clauses.is_complete();
+                let possible = clauses.cases.iter().position(|case| value(*case));
+                if let Some(case) = possible.filter(|_| few && !complete) {
+                    let Some(left_out) = clauses.cases.get(case).map(|case| -case) else { continue };
+                    seeming.push(case);
+                    solver.add_clause_reuse(&mut vec![lit(left_out)]);
+                    certificate.clauses.push(vec![left_out]);
+                    continue;
+                }
+                let elements = clauses.elements.clone();
+                return Outcome::Perhaps(Box::new(Solution { atoms, values, elements, complete }));
             }
             Err(conflicts) => conflicts,
         };
