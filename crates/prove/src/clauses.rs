@@ -43,12 +43,16 @@ pub struct Clauses<'a> {
     witnesses: HashMap<Path, Var>,
     next: Literal,
     names: usize,
+    /// The literals of the cases.
+    pub cases: Vec<Literal>,
+    few: bool,
     complete: bool,
 }
 
 impl<'a> Clauses<'a> {
-    /// Those of a formula and of one of several cases, all in normal form, which are satisfiable if these are.
-    pub fn new(formulas: &'a mut Formulas, always: Formula, cases: &[Formula]) -> Self {
+    /// Those of a formula and of one of several cases, all in normal form, which are satisfiable if these are. If `few`,
+    /// only elements of the cases themselves get names, which is nearly always enough for a contradiction.
+    pub fn new(formulas: &'a mut Formulas, always: Formula, cases: &[Formula], few: bool) -> Self {
         let mut all = Self {
             formulas,
             clauses: Vec::new(),
@@ -60,10 +64,12 @@ impl<'a> Clauses<'a> {
             witnesses: HashMap::new(),
             next: 0,
             names: 0,
+            cases: Vec::new(),
+            few,
             complete: true,
         };
         let always = all.literal(always);
-        let one = all.one_case(cases);
+        let one = all.one_case(cases, true);
         all.clauses.extend([vec![always], vec![one]]);
         while let Some((list, element, holds, var, body)) = all.open.pop_front() {
             if all.clauses.len() > MOST_CLAUSES {
@@ -153,17 +159,10 @@ impl<'a> Clauses<'a> {
                 }
                 literal
             }
-            Node::Or(parts) => {
-                let literal = self.fresh();
-                let mut clause = vec![-literal];
-                for part in parts.iter() {
-                    clause.push(self.literal(*part));
-                }
-                self.clauses.push(clause);
-                literal
-            }
+            Node::Or(parts) => self.one_case(&parts, false),
             Node::Exists(list, var, body) => {
-                let element = self.element(&list);
+                let element = if self.few { None } else { self.element(&list) };
+                self.complete &= element.is_some();
                 self.named(&list, var, body, element)
             }
             Node::Forall(list, var, body) => {
@@ -176,12 +175,21 @@ impl<'a> Clauses<'a> {
             }
         };
         self.literals.insert(of, literal);
+        self.opposed(of, literal);
         literal
+    }
+
+    /// A formula and its opposite do not both hold, whatever is known of their elements.
+    fn opposed(&mut self, of: Formula, literal: Literal) {
+        let opposite = self.formulas.normal(of, false);
+        if let Some(other) = self.literals.get(&opposite) {
+            self.clauses.push(vec![-literal, -*other]);
+        }
     }
 
     /// Of several formulas one holds. Only one must, so that all use the same names for the elements that they need. A part
     /// that several of them have keeps names of its own.
-    fn one_case(&mut self, cases: &[Formula]) -> Literal {
+    fn one_case(&mut self, cases: &[Formula], outermost: bool) -> Literal {
         let literal = self.fresh();
         let mut pool = Pool::default();
         for case in cases {
@@ -191,7 +199,20 @@ impl<'a> Clauses<'a> {
         }
         let mut clause = vec![-literal];
         for case in cases {
-            clause.push(self.pooled(*case, &mut pool, &mut HashMap::new()));
+            let case = if self.few && !outermost {
+                self.literal(*case)
+            } else {
+                self.pooled(*case, &mut pool, &mut HashMap::new())
+            };
+            if outermost {
+                // A literal of its own, so that a case can be left out without saying anything else.
+                let own = self.fresh();
+                self.clauses.push(vec![-own, case]);
+                self.cases.push(own);
+                clause.push(own);
+            } else {
+                clause.push(case);
+            }
         }
         self.clauses.push(clause);
         literal
@@ -202,9 +223,13 @@ impl<'a> Clauses<'a> {
         if pool.shared.get(&of).is_some_and(|count| *count > 1) {
             return self.literal(of);
         }
+        if self.literals.contains_key(&of) {
+            return self.literal(of);
+        }
         match self.formulas.node(of).clone() {
             Node::And(parts) => {
                 let literal = self.fresh();
+                self.opposed(of, literal);
                 for part in parts.iter() {
                     let part = self.pooled(*part, pool, used);
                     self.clauses.push(vec![-literal, part]);
@@ -213,6 +238,7 @@ impl<'a> Clauses<'a> {
             }
             Node::Or(parts) => {
                 let literal = self.fresh();
+                self.opposed(of, literal);
                 let mut clause = vec![-literal];
                 let mut most = used.clone();
                 for part in parts.iter() {
@@ -229,6 +255,7 @@ impl<'a> Clauses<'a> {
             }
             Node::Exists(list, var, body) => {
                 let literal = self.fresh();
+                self.opposed(of, literal);
                 let index = used.entry(Rc::clone(&list)).or_default();
                 let number = *index;
                 *index += 1;
@@ -269,7 +296,9 @@ impl<'a> Clauses<'a> {
             _ => None,
         };
         let literal = self.atom(atom);
-        if let Some(list) = list {
+        if self.few && list.is_some() {
+            self.complete = false;
+        } else if let Some(list) = list {
             let element = match self.witnesses.get(&list) {
                 Some(element) => Some(*element),
                 None => self.element(&list),

@@ -1,6 +1,6 @@
 //! Searches a request that satisfies a formula, or a certificate that there is none.
 
-use std::{cell::RefCell, collections::{BTreeMap, BTreeSet}, rc::Rc};
+use std::{cell::RefCell, collections::{BTreeMap, BTreeSet, HashMap}, rc::Rc};
 
 use batsat::{Callbacks, ClauseKind, Lit, Solver, SolverInterface as _, SolverOpts, Var as Variable, lbool};
 
@@ -8,7 +8,7 @@ use crate::{
     clauses::Clauses,
     formula::{Atom, FALSE, Formula, Formulas, Path, Var},
     rup::{self, Literal},
-    text::Texts,
+    text::{Property, Texts},
     theory::{self, Assignment, Values},
 };
 
@@ -48,6 +48,11 @@ impl Proved {
     /// That no request satisfies one of no formulas.
     const fn nothing() -> Self {
         Self { cases: 0, clauses: 0 }
+    }
+
+    /// That no request satisfies one of two formulas.
+    fn and(&self, other: &Self) -> Self {
+        Self { cases: self.cases + other.cases, clauses: self.clauses + other.clauses }
     }
 
     /// Of a formula that never holds.
@@ -123,10 +128,26 @@ pub fn search(formulas: &mut Formulas, always: Formula, cases: &[Formula]) -> Ou
         return Outcome::Nothing(proved);
     }
     let cases: Vec<_> = cases.iter().copied().filter(|case| formulas.and([always, *case]) != FALSE).collect();
+    // With few names, some cases only seem to be possible.
+    let mut seeming = Vec::new();
+    let easy = one_search(formulas, always, &cases, true, &mut seeming);
+    let Outcome::Nothing(proved) = easy else { return easy };
+    if seeming.is_empty() {
+        return Outcome::Nothing(proved);
+    }
+    let cases: Vec<_> = seeming.into_iter().filter_map(|case| cases.get(case).copied()).collect();
+    match one_search(formulas, always, &cases, false, &mut Vec::new()) {
+        Outcome::Nothing(also) => Outcome::Nothing(proved.and(&also)),
+        other => other,
+    }
+}
+
+/// With `few` names, it leaves cases out that seem to be possible, and adds their indices to `seeming`.
+fn one_search(formulas: &mut Formulas, always: Formula, cases: &[Formula], few: bool, seeming: &mut Vec<usize>) -> Outcome {
     if cases.is_empty() {
         return Outcome::Nothing(Proved::nothing());
     }
-    let clauses = Clauses::new(formulas, always, &cases);
+    let clauses = Clauses::new(formulas, always, cases, few);
     let learnt = Recorder::default();
     let mut solver = Solver::new(SolverOpts::default(), learnt.clone());
     for _ in 0..clauses.variables() {
@@ -137,6 +158,7 @@ pub fn search(formulas: &mut Formulas, always: Formula, cases: &[Formula]) -> Ou
         solver.add_clause_reuse(&mut clause.iter().map(|one| lit(*one)).collect());
     }
     let mut texts = Texts::new(&theory::properties(clauses.atoms.keys()));
+    let places = places(clauses.atoms.keys());
     let mut certificate = Certificate { clauses: clauses.clauses.clone(), ..Certificate::default() };
     let mut known = BTreeSet::new();
     for _ in 0..MOST_ROUNDS {
@@ -144,7 +166,7 @@ pub fn search(formulas: &mut Formulas, always: Formula, cases: &[Formula]) -> Ou
         if result == lbool::FALSE {
             certificate.proof = learnt.0.proof.borrow().clone();
             return match certificate.check() {
-                Some(proved) => Outcome::Nothing(Proved { cases: cases.len(), ..proved }),
+                Some(proved) => Outcome::Nothing(Proved { cases: cases.len() - seeming.len(), ..proved }),
                 None => Outcome::GaveUp("the certificate was not accepted"),
             };
         }
@@ -152,17 +174,29 @@ pub fn search(formulas: &mut Formulas, always: Formula, cases: &[Formula]) -> Ou
             return Outcome::GaveUp("the search takes too many steps");
         }
         let model = solver.get_model();
-        let value = |literal: Literal| model.get(literal.unsigned_abs() as usize - 1) == Some(&lbool::TRUE);
+        let value = |literal: Literal| {
+            let value = model.get(literal.unsigned_abs() as usize - 1) == Some(&lbool::TRUE);
+            value == (literal > 0)
+        };
         let atoms: Assignment = clauses.atoms.iter().map(|(atom, literal)| (atom.clone(), value(*literal))).collect();
         let conflicts = match theory::judge(&atoms, &mut texts) {
             Ok(values) => {
-                let (elements, complete) = (clauses.elements.clone(), clauses.is_complete());
+                let complete = clauses.is_complete();
+                let possible = clauses.cases.iter().position(|case| value(*case));
+                if let Some(case) = possible.filter(|_| few && !complete) {
+                    let Some(left_out) = clauses.cases.get(case).map(|case| -case) else { continue };
+                    seeming.push(case);
+                    solver.add_clause_reuse(&mut vec![lit(left_out)]);
+                    certificate.clauses.push(vec![left_out]);
+                    continue;
+                }
+                let elements = clauses.elements.clone();
                 return Outcome::Perhaps(Box::new(Solution { atoms, values, elements, complete }));
             }
             Err(conflicts) => conflicts,
         };
         let mut new = false;
-        for conflict in conflicts {
+        for conflict in conflicts.into_iter().flat_map(|conflict| elsewhere(conflict, &places)) {
             let of = |(atom, value): (&Atom, &bool)| {
                 let literal = clauses.atoms.get(atom).copied()?;
                 Some(if *value { -literal } else { literal })
@@ -179,4 +213,37 @@ pub fn search(formulas: &mut Formulas, always: Formula, cases: &[Formula]) -> Ou
         }
     }
     Outcome::GaveUp("too many conflicts of texts and numbers")
+}
+
+/// The atoms that say of texts that they have a property, by path.
+type Places = HashMap<Property, BTreeMap<Path, Atom>>;
+
+fn places<'a>(atoms: impl Iterator<Item = &'a Atom>) -> Places {
+    let mut places = Places::new();
+    for atom in atoms {
+        if let Atom::Text(test, term) = atom
+            && let Some((path, property)) = Property::new(test, term)
+        {
+            places.entry(property).or_default().insert(path, atom.clone());
+        }
+    }
+    places
+}
+
+/// A conflict of the properties of one text, of each text of which they are asked; any other as it is.
+fn elsewhere(conflict: Assignment, places: &Places) -> Vec<Assignment> {
+    let property = |(atom, value): (&Atom, &bool)| match atom {
+        Atom::Text(test, term) => Property::new(test, term).map(|(path, property)| (path, property, *value)),
+        _ => None,
+    };
+    let Some(properties) = conflict.iter().map(property).collect::<Option<Vec<_>>>() else { return vec![conflict] };
+    let Some((path, first, _)) = properties.first() else { return vec![conflict] };
+    if properties.iter().any(|(other, _, _)| other != path) {
+        return vec![conflict];
+    }
+    let at = |path: &Path| -> Option<Assignment> {
+        let atom = |(_, property, value): &(Path, Property, bool)| Some((places.get(property)?.get(path)?.clone(), *value));
+        properties.iter().map(atom).collect()
+    };
+    places.get(first).into_iter().flatten().filter_map(|(path, _)| at(path)).collect()
 }

@@ -241,26 +241,25 @@ fn of_texts(assignment: &Assignment, texts: &mut Texts, values: &mut Values) -> 
     let mut found: BTreeMap<Path, String> = BTreeMap::new();
     for (group, known) in &known {
         let wanted: Vec<_> = known.iter().map(|(_, (property, _))| property.clone()).collect();
-        let conflict = match pair(&wanted, texts) {
-            Some(pair) => pair,
-            None => match texts.search(&wanted) {
+        let mut found_here = pairs(&wanted, texts);
+        if found_here.is_empty() {
+            match texts.search(&wanted) {
                 Found::Text(text) => {
                     found.insert(Rc::clone(group), text);
-                    continue;
                 }
-                Found::GaveUp => {
-                    values.doubt = Some("the properties of a text are too many".to_owned());
-                    continue;
-                }
-                Found::Nothing => needed(&wanted, texts),
-            },
-        };
-        let mut atoms: Assignment = conflict.iter().map(|index| known[*index].1.1.clone()).collect();
-        let first = &known[conflict[0]].0;
-        if conflict.iter().any(|index| known[*index].0 != *first) || groups.find(first).0 != *first {
-            atoms.extend(groups.because.get(group).cloned().unwrap_or_default());
+                Found::GaveUp => values.doubt = Some("the properties of a text are too many".to_owned()),
+                Found::Nothing => found_here.push(needed(&wanted, texts)),
+            }
         }
-        conflicts.push(atoms);
+        for conflict in found_here {
+            let mut atoms: Assignment = conflict.iter().map(|index| known[*index].1.1.clone()).collect();
+            let first = conflict.first().map(|index| &known[*index].0);
+            let own = first.is_some_and(|first| groups.find(first).0 == *first);
+            if !own || conflict.iter().any(|index| Some(&known[*index].0) != first) {
+                atoms.extend(groups.because.get(group).cloned().unwrap_or_default());
+            }
+            conflicts.push(atoms);
+        }
     }
     if conflicts.is_empty() {
         conflicts = differences(assignment, &groups, texts, &known, &mut found, values);
@@ -276,17 +275,19 @@ fn of_texts(assignment: &Assignment, texts: &mut Texts, values: &mut Values) -> 
     conflicts
 }
 
-/// Two of these that exclude each other.
-fn pair(wanted: &[(Property, bool)], texts: &mut Texts) -> Option<Vec<usize>> {
-    let positive = |index: &usize| wanted[*index].1;
-    for one in (0..wanted.len()).filter(positive) {
+/// All pairs of these that exclude each other.
+fn pairs(wanted: &[(Property, bool)], texts: &mut Texts) -> Vec<Vec<usize>> {
+    let mut pairs = Vec::new();
+    for one in 0..wanted.len() {
         for other in 0..wanted.len() {
-            if one != other && texts.exclusive(&wanted[one], &wanted[other]) {
-                return Some(vec![one, other]);
+            // Of two that are there, each pair once.
+            let asked = wanted[one].1 && (!wanted[other].1 || one < other);
+            if asked && texts.exclusive(&wanted[one], &wanted[other]) {
+                pairs.push(vec![one, other]);
             }
         }
     }
-    None
+    pairs
 }
 
 /// Of these, which exclude each other, as many as are needed for that.

@@ -5,7 +5,10 @@ use std::rc::Rc;
 use palisade_cel::ast::{Expr, Node};
 
 use super::{Choice, Evaluator, Result, Scope, Truth, Value, field, lists::entries, lookup, unsupported, value::Item};
-use crate::formula::{Atom, FALSE, Formula, Path, Step, TRUE, Term, child};
+use crate::{
+    formula::{Atom, FALSE, Formula, Path, Step, TRUE, Term, child},
+    universe::Type,
+};
 
 /// What a selection of a field does where it is absent.
 #[derive(Clone, Copy, PartialEq)]
@@ -119,6 +122,7 @@ impl Evaluator<'_> {
             Value::Text(Term::Text(name)) => self.field(of, name, how),
             Value::Text(Term::At(path)) if how == Selection::Plain => self.entry(of, path),
             Value::Int(Term::Int(0)) if how == Selection::Plain => self.first(of),
+            Value::Text(key) if how == Selection::Optional => self.looked_up(of, key),
             _ => unsupported("an index that is computed"),
         }
     }
@@ -147,6 +151,29 @@ impl Evaluator<'_> {
         }
         let error = self.formulas.or(errors);
         Ok(Choice::new(values, error))
+    }
+
+    /// `of[?key]`, of a map and any text: it never fails. The same value for the same key; nothing else is known of it.
+    fn looked_up(&mut self, of: &Choice, key: &Term) -> Result<Choice> {
+        let mut values = Vec::new();
+        for (guard, value) in &of.values {
+            let map = if let Value::Some(inner) = value { &**inner } else { value };
+            match map {
+                Value::None => values.push((*guard, Value::None)),
+                Value::Record(entries) if entries.is_empty() => values.push((*guard, Value::None)),
+                Value::Map(path, of) => {
+                    let args: Rc<[Term]> = [Term::At(Rc::clone(path)), key.clone()].into();
+                    let present = self.formulas.atom(Atom::Opaque("has a key".into(), Rc::clone(&args)));
+                    let absent = self.formulas.not(present);
+                    let found = Term::Call("the value of a key".into(), args);
+                    let found = if matches!(**of, Type::Text) { Value::Text(found) } else { Value::Opaque(found) };
+                    values.push((self.formulas.and([*guard, present]), Value::Some(Rc::new(found))));
+                    values.push((self.formulas.and([*guard, absent]), Value::None));
+                }
+                _ => return unsupported("an index of a value of unknown type"),
+            }
+        }
+        Ok(Choice::new(values, of.error()))
     }
 
     /// `of[0]`, of a list with elements of its own.

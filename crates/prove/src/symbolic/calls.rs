@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use palisade_cel::ast::{Expr, Node};
 
-use super::{Choice, Evaluator, Result, Scope, Truth, Value, access::Selection, compare::concat, unsupported};
+use super::{Choice, Evaluator, Result, Scope, Truth, Value, access::Selection, compare::concat, lookup, unsupported};
 use crate::formula::{FALSE, TRUE, Term, TextTest};
 
 impl Evaluator<'_> {
@@ -67,6 +67,17 @@ impl Evaluator<'_> {
     }
 
     fn member_call(&mut self, name: &str, target: &Node, args: &[Node], scope: &Scope) -> Result<Choice> {
+        if matches!(&target.expr, Expr::Ident(ident) if &**ident == "optional") && lookup(scope, "optional").is_none() {
+            return match (name, args) {
+                ("of", [of]) => {
+                    let of = self.value(of, scope)?;
+                    let some = |(guard, value)| (guard, Value::Some(Rc::new(value)));
+                    Ok(Choice { values: of.values.into_iter().map(some).collect(), error: of.error })
+                }
+                ("none", []) => Ok(Choice::of(Value::None)),
+                _ => unsupported(format!("the function optional.{name}")),
+            };
+        }
         let known = [
             "all", "exists", "filter", "map", "orValue", "or", "hasValue", "value", "optMap", "optFlatMap", "startsWith",
             "endsWith", "contains", "lowerAscii", "indexOf", "substring", "join", "replace",
