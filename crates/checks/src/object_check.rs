@@ -25,13 +25,14 @@ pub struct ObjectCheck {
     pub compile: fn(&Settings, &mut Lowering<'_>) -> Option<ObjectRule>,
 }
 
-/// A kind of Kubernetes or of an extension, and the version in which a check reads its objects.
+/// A kind of Kubernetes or of an extension, and the versions in which a check reads its objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ObjectResource {
     /// The API group; empty for the core group.
     pub group: &'static str,
-    /// The version.
-    pub version: &'static str,
+    /// The versions in which the check reads its objects. A version that is not listed is converted, as long as the API
+    /// server serves one of these.
+    pub versions: &'static [&'static str],
     /// The kind.
     pub kind: &'static str,
     /// Its plural name.

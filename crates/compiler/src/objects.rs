@@ -97,10 +97,10 @@ impl<'a> ObjectCheck<'a> {
 }
 
 fn kind(resource: &ObjectResource) -> ObjectKind {
-    let ObjectResource { group, version, kind: _, resource } = *resource;
+    let ObjectResource { group, versions, kind: _, resource } = *resource;
     ObjectKind {
         group: group.to_owned(),
-        versions: vec![version.to_owned()],
+        versions: versions.iter().map(|&version| version.to_owned()).collect(),
         resource: resource.to_owned(),
         subresources: Vec::new(),
         operations: Vec::new(),

@@ -2,9 +2,10 @@
 //!
 //! An Ingress controller serves all Ingresses of a cluster at one address. A tenant that can name any host receives
 //! requests for hosts of other tenants and of the platform, with their cookies. A rule without a host, and the default
-//! backend, receive requests for all hosts that no other rule names.
+//! backend, receive requests for all hosts that no other rule names. The same holds for routes of the Gateway API.
 //!
-//! Set `spec.rules[*].host` and `spec.tls[*].hosts` to hosts that the profile allows, and remove `spec.defaultBackend`.
+//! Set `spec.rules[*].host` and `spec.tls[*].hosts` of an Ingress, and `spec.hostnames` of a route, to hosts that the
+//! profile allows, and remove `spec.defaultBackend`.
 
 use crate::{
     Flag, Lowering, Meaning, ObjectCheck, ObjectFinding, ObjectResource, ObjectRule,
@@ -14,7 +15,17 @@ use crate::{
 
 /// Ingresses.
 const INGRESS: ObjectResource =
-    ObjectResource { group: "networking.k8s.io", version: "v1", kind: "Ingress", resource: "ingresses" };
+    ObjectResource { group: "networking.k8s.io", versions: &["v1"], kind: "Ingress", resource: "ingresses" };
+/// The routes of the Gateway API with host names. In all these versions they have the same field.
+const ROUTES: [ObjectResource; 3] = [
+    route("HTTPRoute", "httproutes", &["v1", "v1beta1"]),
+    route("GRPCRoute", "grpcroutes", &["v1", "v1alpha2"]),
+    route("TLSRoute", "tlsroutes", &["v1", "v1alpha3", "v1alpha2"]),
+];
+
+const fn route(kind: &'static str, resource: &'static str, versions: &'static [&'static str]) -> ObjectResource {
+    ObjectResource { group: "gateway.networking.k8s.io", versions, kind, resource }
+}
 
 /// The most rules, the most elements of `tls`, and the most hosts in each of them that are evaluated.
 const MOST: [usize; 3] = [256, 64, 128];
@@ -22,10 +33,10 @@ const MOST: [usize; 3] = [256, 64, 128];
 /// The check.
 pub static CHECK: ObjectCheck = ObjectCheck {
     id: "networkHosts",
-    title: "Hosts of Ingresses",
+    title: "Hosts of Ingresses and routes",
     settings: &["network.allowedHosts", "network.allowDefaultBackend"],
-    kinds: &[INGRESS],
-    fields: &["spec.defaultBackend", "spec.rules[*].host", "spec.tls[*].hosts"],
+    kinds: &[INGRESS, ROUTES[0], ROUTES[1], ROUTES[2]],
+    fields: &["spec.defaultBackend", "spec.hostnames", "spec.rules[*].host", "spec.tls[*].hosts"],
     fixtures: include_str!("network_hosts.yaml"),
     compile: |settings, cx| {
         let mut rule = ObjectRule::default();
@@ -37,6 +48,7 @@ pub static CHECK: ObjectCheck = ObjectCheck {
         if let Some(hosts) = hosts {
             let allowed = cx.patterns("spec.network.allowedHosts", hosts, Meaning::Host, Wildcard::Host);
             ingress(&allowed, &mut rule);
+            ROUTES.into_iter().for_each(|of| hostnames(of, &allowed, &mut rule));
         }
         (!rule.findings.is_empty()).then_some(rule)
     },
@@ -92,5 +104,30 @@ fn ingress(allowed: &Patterns, rule: &mut ObjectRule) {
                  + ', allowed: ' + {says}"
             ),
         ),
+    ]);
+}
+
+/// The host names of a route. The API accepts at most 16.
+fn hostnames(of: ObjectResource, allowed: &Patterns, rule: &mut ObjectRule) {
+    let says = allowed.says();
+    let hosts = "variables.object.?spec.?hostnames.orValue([])";
+    let bad = format!("{hosts}.map(h, string(h)).filter(h, !({}))", allowed.matches("h"));
+    let most = MOST[2];
+    rule.limits.push(ObjectFinding {
+        of,
+        violated: format!("{hosts}.size() > {most}"),
+        says: format!("'spec.hostnames must have at most {most} elements'"),
+    });
+    rule.findings.extend([
+        ObjectFinding {
+            of,
+            violated: format!("{hosts}.size() == 0"),
+            says: format!("'spec.hostnames is unset, which means all hosts, allowed: ' + {says}"),
+        },
+        ObjectFinding {
+            of,
+            violated: format!("{bad}.size() > 0"),
+            says: format!("'spec.hostnames: forbidden hosts: ' + {bad}.join(', ') + ', allowed: ' + {says}"),
+        },
     ]);
 }

@@ -13,8 +13,9 @@ use crate::{Flag, Text};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Network {
-    /// Hosts that Ingresses may have, in their rules and in tls: a host name; *. and a domain for the hosts below it,
-    /// at any depth; * for all, or $name. A rule without a host is denied. If unset: all.
+    /// Hosts that Ingresses may have in rules and tls, and HTTPRoutes, GRPCRoutes and TLSRoutes in hostnames: a host name;
+    /// *. and a domain for the hosts below it, at any depth; * for all, or $name. A rule or route without a host is
+    /// denied. If unset: all.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 64), inner(length(min = 1, max = 253)))]
     pub allowed_hosts: Option<Vec<Text>>,

@@ -52,6 +52,9 @@ impl Enforced {
         let mut objects = vec![namespace("tool-weather", json!({"tenancy": "tool"})), namespace("other", json!({}))];
         objects.extend(crd::all().into_iter().map(|crd| json!(crd)));
         objects.push(widgets());
+        let routes: [(&str, &[&str]); 3] =
+            [("HTTPRoute", &["v1", "v1beta1"]), ("GRPCRoute", &["v1"]), ("TLSRoute", &["v1alpha2"])];
+        objects.extend(routes.map(|(kind, versions)| definition("gateway.networking.k8s.io", kind, versions)));
         objects.extend(params.map(|spec| {
             json!({
                 "apiVersion": names::API_VERSION, "kind": "ToolSecurityParams",
@@ -95,23 +98,32 @@ impl Enforced {
     }
 }
 
-/// A kind that no minor has, with two versions and a status.
-fn widgets() -> Json {
-    let version = |name: &str, storage: bool| {
+/// A kind that no minor has, with a status.
+fn definition(group: &str, kind: &str, versions: &[&str]) -> Json {
+    let version = |name: &str| {
         json!({
-            "name": name, "served": true, "storage": storage, "subresources": {"status": {}},
+            "name": name, "served": true, "storage": name == versions[0], "subresources": {"status": {}},
             "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
         })
     };
+    let singular = kind.to_lowercase();
     json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": "widgets.example.org"},
+        "metadata": {
+            "name": format!("{singular}s.{group}"),
+            "annotations": {"api-approved.kubernetes.io": "https://github.com/kubernetes-sigs/gateway-api"},
+        },
         "spec": {
-            "group": "example.org", "scope": "Namespaced",
-            "names": {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"},
-            "versions": [version("v1", true), version("v2", false)],
+            "group": group, "scope": "Namespaced",
+            "names": {"plural": format!("{singular}s"), "singular": singular, "kind": kind, "listKind": format!("{kind}List")},
+            "versions": versions.iter().map(|name| version(name)).collect::<Vec<_>>(),
         },
     })
+}
+
+/// A kind with two versions.
+fn widgets() -> Json {
+    definition("example.org", "Widget", &["v1", "v2"])
 }
 
 /// An object in the namespace that the profile selects, as it is stored.
