@@ -33,6 +33,7 @@ mod memory;
 mod mutation;
 mod mutation_cases;
 mod namespaces;
+mod object_fixtures;
 mod objects;
 mod own_stage;
 mod parameters;
@@ -108,6 +109,7 @@ const MODULES: &[&[Registered]] = &[
     mutation::SCENARIOS,
     mutation_cases::SCENARIOS,
     namespaces::SCENARIOS,
+    object_fixtures::SCENARIOS,
     objects::SCENARIOS,
     own_stage::SCENARIOS,
     parameters::SCENARIOS,

@@ -6,9 +6,12 @@ mod custom;
 mod random;
 mod updates;
 
+use std::collections::BTreeMap;
+
 use palisade_admission::requests::{Cluster, Operation, Outcome, User};
 use palisade_api::{ToolSecurityProfile, crd, names};
 use palisade_cel::Minor;
+use palisade_checks::FixtureUser;
 use palisade_compiler::{Compiled, compile};
 use palisade_gate::check;
 use serde_json::{Value as Json, json};
@@ -52,9 +55,12 @@ impl Enforced {
         let mut objects = vec![namespace("tool-weather", json!({"tenancy": "tool"})), namespace("other", json!({}))];
         objects.extend(crd::all().into_iter().map(|crd| json!(crd)));
         objects.push(widgets());
-        let routes: [(&str, &[&str]); 3] =
-            [("HTTPRoute", &["v1", "v1beta1"]), ("GRPCRoute", &["v1"]), ("TLSRoute", &["v1alpha2"])];
-        objects.extend(routes.map(|(kind, versions)| definition("gateway.networking.k8s.io", kind, versions)));
+        let kinds = palisade_api::objects::ALL.iter().flat_map(|check| check.kinds);
+        let extensions: BTreeMap<_, _> = kinds
+            .filter(|kind| kind.group.contains("gateway"))
+            .map(|kind| ((kind.group, kind.kind), kind.versions))
+            .collect();
+        objects.extend(extensions.into_iter().map(|((group, kind), versions)| definition(group, kind, versions)));
         objects.extend(params.map(|spec| {
             json!({
                 "apiVersion": names::API_VERSION, "kind": "ToolSecurityParams",
@@ -79,9 +85,21 @@ impl Enforced {
 
     /// The message of the denial of a request; empty if it is admitted.
     fn denial(&self, operation: Operation, subresource: &str, object: &Json, old: Option<&Json>) -> String {
+        self.denial_of(&FixtureUser::default(), operation, subresource, object, old)
+    }
+
+    /// The same for a user.
+    fn denial_of(
+        &self,
+        user: &FixtureUser,
+        operation: Operation,
+        subresource: &str,
+        object: &Json,
+        old: Option<&Json>,
+    ) -> String {
         let mut request = self.0.request(operation, subresource, object, old).unwrap();
-        let groups = vec!["system:authenticated".to_owned()];
-        request.user = User { name: "editor".to_owned(), groups, ..User::default() };
+        let FixtureUser { username, groups } = user.clone();
+        request.user = User { name: username, groups, ..User::default() };
         match self.0.review(&request).outcome {
             Outcome::Allowed => String::new(),
             Outcome::Denied(denials) => denials[0].said.clone(),
