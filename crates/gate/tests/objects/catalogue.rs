@@ -7,7 +7,7 @@ use super::*;
 
 #[test]
 fn fixtures_of_objects_get_their_verdicts() {
-    let mut count = 0;
+    let (mut count, mut wrong) = (0, Vec::new());
     for check in objects::ALL {
         let fixtures: Vec<ObjectFixture> = serde_saphyr::from_str(check.fixtures).unwrap();
         for passes in [true, false] {
@@ -21,20 +21,20 @@ fn fixtures_of_objects_get_their_verdicts() {
                 let server = Enforced::new(minor, &compiled, params.as_ref());
                 let denial =
                     server.denial_of(&fixture.user, Operation::Create, "", &fixture.object("tool-weather"), None);
-                let name = format!("{}, {}, {minor}: {denial}", check.id, fixture.name);
                 let mut rest = denial.as_str();
-                for violation in &fixture.violations {
-                    rest = rest.split_once(violation.as_str()).unwrap_or_else(|| panic!("{name}")).1;
-                }
-                let violated = usize::from(!fixture.violations.is_empty());
-                assert_eq!(denial.matches(&format!("[{}]", check.id)).count().min(1), violated, "{name}");
-                if !fixture.violations.is_empty() {
-                    assert_eq!(denial.matches(&format!("[{}]", check.id)).count(), fixture.violations.len(), "{name}");
+                let says_all = fixture.violations.iter().all(|violation| {
+                    rest.split_once(violation.as_str()).map(|(_, after)| rest = after).is_some()
+                });
+                // An object that the API server rejects for another reason shows nothing.
+                let is_answered = fixture.violations.is_empty() == denial.is_empty();
+                if !says_all || !is_answered || denial.matches(&format!("[{}]", check.id)).count() != fixture.violations.len() {
+                    wrong.push(format!("{}, {}, {minor}: {denial}", check.id, fixture.name));
                 }
             }
             count += 1;
         }
     }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(count > 5);
 }
 

@@ -85,7 +85,8 @@ impl Enforced {
 
     /// The message of the denial of a request; empty if it is admitted.
     fn denial(&self, operation: Operation, subresource: &str, object: &Json, old: Option<&Json>) -> String {
-        self.denial_of(&FixtureUser::default(), operation, subresource, object, old)
+        let editor = FixtureUser { username: "editor".to_owned(), ..FixtureUser::default() };
+        self.denial_of(&editor, operation, subresource, object, old)
     }
 
     /// The same for a user.
