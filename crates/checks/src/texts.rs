@@ -81,7 +81,7 @@ impl TextList {
         format!("{}.join(', ')", self.cel())
     }
 
-    /// The same, where the empty string stands for an unset field.
+    /// The same, where the empty string means an unset field.
     pub fn says_unset(&self) -> String {
         let named = |text: &String| if text.is_empty() { "(unset)".to_owned() } else { text.clone() };
         Self { constants: self.constants.iter().map(named).collect(), ..self.clone() }.says()

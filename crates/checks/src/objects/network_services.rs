@@ -2,10 +2,10 @@
 //!
 //! The type of a Service decides what it publishes. A `NodePort` opens a port on every node, past Ingress controllers and
 //! their logs. A `LoadBalancer` also takes an address and costs money. An `ExternalName` makes the name of the Service an
-//! alias of any other name: Ingress controllers that follow it reach hosts that tenants cannot, and clients of the
-//! Service reach a host that somebody else controls.
+//! alias of any other name: an Ingress controller that follows it reaches hosts that tenants cannot reach, and clients of
+//! the Service reach any host of the tenant's choice.
 //!
-//! A Service without a selector sends requests to addresses that somebody wrote into Endpoints or EndpointSlices.
+//! A Service without a selector sends requests to the addresses in Endpoints or EndpointSlices that users write.
 //!
 //! ## If your object was denied
 //!

@@ -22,12 +22,16 @@ fn fixtures_of_objects_get_their_verdicts() {
                 let denial =
                     server.denial_of(&fixture.user, Operation::Create, "", &fixture.object("tool-weather"), None);
                 let mut rest = denial.as_str();
-                let says_all = fixture.violations.iter().all(|violation| {
-                    rest.split_once(violation.as_str()).map(|(_, after)| rest = after).is_some()
-                });
+                let says_all = fixture
+                    .violations
+                    .iter()
+                    .all(|violation| rest.split_once(violation.as_str()).map(|(_, after)| rest = after).is_some());
                 // An object that the API server rejects for another reason shows nothing.
                 let is_answered = fixture.violations.is_empty() == denial.is_empty();
-                if !says_all || !is_answered || denial.matches(&format!("[{}]", check.id)).count() != fixture.violations.len() {
+                if !says_all
+                    || !is_answered
+                    || denial.matches(&format!("[{}]", check.id)).count() != fixture.violations.len()
+                {
                     wrong.push(format!("{}, {}, {minor}: {denial}", check.id, fixture.name));
                 }
             }
