@@ -8,7 +8,8 @@ use kube::{CustomResource, KubeSchema};
 use palisade_checks::{
     Level, ParameterType, Settings,
     settings::{
-        Host, Identity, Images, Network, Privileges, Scheduling, Users, Volumes, mutation::Mutation, standard::Version,
+        Access, Host, Identity, Images, Network, Privileges, Scheduling, Storage, Users, Volumes, mutation::Mutation,
+        standard::Version,
     },
 };
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -137,6 +138,12 @@ pub struct ToolSecurityProfileSpec {
     /// Restrictions on objects that publish services.
     #[serde(default)]
     pub network: Network,
+    /// Restrictions on PersistentVolumeClaims.
+    #[serde(default)]
+    pub storage: Storage,
+    /// Restrictions on RoleBindings.
+    #[serde(default)]
+    pub access: Access,
     /// Custom checks, written in CEL. They are evaluated with the other checks, and their violations are part of the
     /// same message. At most 32.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -170,6 +177,8 @@ impl ToolSecurityProfileSpec {
             scheduling: self.scheduling.clone(),
             images: self.images.clone(),
             network: self.network.clone(),
+            storage: self.storage.clone(),
+            access: self.access.clone(),
             mutation: self.mutation.clone(),
         }
     }

@@ -18,6 +18,8 @@ pub enum Meaning {
     Pattern,
     /// A name of a host that may begin with `*.`, which matches one or more labels.
     Host,
+    /// A network as a CIDR. It contains all addresses with its prefix.
+    Cidr,
     /// An SELinux level: `s0:c1,c2`. Signs in it make ranges and sets.
     SeLinuxLevel,
 }
@@ -94,6 +96,14 @@ impl Use {
                 value.split('.').all(is_label),
                 "lower-case letters, digits and hyphens, with single dots between them",
             ),
+            (Meaning::Cidr, Place::Whole) => (
+                value.split('/').count() == 2
+                    && value.chars().all(|c| c.is_ascii_hexdigit() || matches!(c, '.' | ':' | '/')),
+                "a CIDR such as 192.0.2.0/24",
+            ),
+            (Meaning::Cidr, Place::Begin | Place::Within) => {
+                (!value.is_empty() && value.chars().all(|c| c.is_ascii_hexdigit()), "digits")
+            }
             (Meaning::SeLinuxLevel, Place::Whole) => (value.chars().all(is_visible), "a level without white space"),
             (Meaning::SeLinuxLevel, Place::Begin | Place::Within) => {
                 (value.chars().all(|c| c.is_ascii_alphanumeric()), "letters and digits")
@@ -200,6 +210,8 @@ mod tests {
         assert_eq!(by_namespace(Meaning::Registry, Place::Begin), registries);
         assert_eq!(by_namespace(Meaning::Registry, Place::Within), ["a", "a.b", "0.c9"]);
         assert_eq!(by_namespace(Meaning::SeLinuxLevel, Place::Within), ["", "a"]);
+        assert_eq!(by_namespace(Meaning::Cidr, Place::Whole), ["a/b"]);
+        assert_eq!(by_namespace(Meaning::Cidr, Place::Within), ["a"]);
         assert_eq!(by_namespace(Meaning::Host, Place::Begin), ["a", "a.b", "0.c9"]);
         assert!(by_namespace(Meaning::Pattern, Place::Whole).iter().all(|value| !value.contains(['*', ' ', '\n'])));
         assert_eq!(by_namespace(Meaning::Word, Place::Within).len(), 31);

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
-use crate::{Level, Lowering, ParameterName, ParameterType, Resolved, Settings, Values, fixture::resolved, pod::merge};
+use crate::{
+    Level, Lowering, ParameterName, ParameterType, Resolved, Settings, Values, cel, fixture::resolved, pod::merge,
+};
 
 /// A check of objects other than pods and workloads: data and a function, all in one file of [`crate::objects`].
 pub struct ObjectCheck {
@@ -19,19 +21,22 @@ pub struct ObjectCheck {
     pub kinds: &'static [ObjectResource],
     /// The fields that it restricts, for documentation: `spec.rules[*].host`.
     pub fields: &'static [&'static str],
+    /// CEL of type bool that reads `request`: requests that it does not evaluate.
+    pub exempt: Option<&'static str>,
     /// Its fixtures, as YAML (see [`ObjectFixture`]).
     pub fixtures: &'static str,
     /// The rule for the settings; `None` if they allow everything.
     pub compile: fn(&Settings, &mut Lowering<'_>) -> Option<ObjectRule>,
 }
 
-/// A kind of Kubernetes or of an extension, and the version in which a check reads its objects.
+/// A kind of Kubernetes or of an extension, and the versions in which a check reads its objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ObjectResource {
     /// The API group; empty for the core group.
     pub group: &'static str,
-    /// The version.
-    pub version: &'static str,
+    /// The versions in which the check reads its objects. A version that is not listed is converted, as long as the API
+    /// server serves one of these.
+    pub versions: &'static [&'static str],
     /// The kind.
     pub kind: &'static str,
     /// Its plural name.
@@ -48,11 +53,50 @@ pub struct ObjectRule {
     pub findings: Vec<ObjectFinding>,
 }
 
+impl ObjectRule {
+    /// The rule; `None` if nothing violates it.
+    pub fn unless_empty(self) -> Option<Self> {
+        (!self.findings.is_empty()).then_some(self)
+    }
+
+    /// Adds a way to violate the rule, in objects of these kinds.
+    pub fn finding(&mut self, of: &'static [ObjectResource], violated: impl Into<String>, says: impl Into<String>) {
+        self.findings.push(ObjectFinding { of, violated: violated.into(), says: says.into() });
+    }
+
+    /// Limits the elements of a list that the CEL `list` reads.
+    pub fn limit(&mut self, of: &'static [ObjectResource], field: &str, list: &str, most: usize) {
+        self.limit_if(of, field, &format!("{list}.size() > {most}"), most);
+    }
+
+    /// The same for several lists: the CEL `violated` is true if one of them is too long.
+    pub fn limit_if(&mut self, of: &'static [ObjectResource], field: &str, violated: &str, most: usize) {
+        let says = cel::quote(&format!("{field} must have at most {most} elements"));
+        self.limits.push(ObjectFinding { of, violated: violated.to_owned(), says });
+    }
+
+    /// Forbids strings in a field: `forbidden` is CEL of type list(string) with them, and `allowed` describes the others.
+    pub fn forbid(
+        &mut self,
+        of: &'static [ObjectResource],
+        (field, what): (&str, &str),
+        forbidden: &str,
+        allowed: &str,
+    ) {
+        let begin = cel::quote(&format!("{field}: forbidden {what}: "));
+        self.finding(
+            of,
+            format!("{forbidden}.size() > 0"),
+            format!("{begin} + {forbidden}.join(', ') + ', allowed: ' + {allowed}"),
+        );
+    }
+}
+
 /// One way to violate a check. Its expressions read `variables.object`, the object without a static type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectFinding {
-    /// The kind of the objects that it evaluates.
-    pub of: ObjectResource,
+    /// The kinds of the objects that it evaluates.
+    pub of: &'static [ObjectResource],
     /// CEL of type bool: true if it is violated.
     pub violated: String,
     /// CEL of type string: the field, its value, and the allowed values. May use what `violated` uses.
@@ -72,12 +116,31 @@ pub struct ObjectFixture {
     pub parameters: BTreeMap<ParameterName, Json>,
     /// The object, without its name.
     object: Json,
+    /// The user of the request; if unset, a tenant.
+    #[serde(default)]
+    pub user: FixtureUser,
     /// Texts that the violations must contain, in order; none for an object that passes.
     #[serde(default)]
     pub violations: Vec<String>,
     /// Whether the documentation shows it.
     #[serde(default)]
     pub example: bool,
+}
+
+/// The user of a request.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FixtureUser {
+    /// The name.
+    pub username: String,
+    /// The groups.
+    pub groups: Vec<String>,
+}
+
+impl Default for FixtureUser {
+    fn default() -> Self {
+        Self { username: "tenant".to_owned(), groups: vec!["system:authenticated".to_owned()] }
+    }
 }
 
 impl ObjectFixture {

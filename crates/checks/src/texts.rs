@@ -81,6 +81,12 @@ impl TextList {
         format!("{}.join(', ')", self.cel())
     }
 
+    /// The same, where the empty string means an unset field.
+    pub fn says_unset(&self) -> String {
+        let named = |text: &String| if text.is_empty() { "(unset)".to_owned() } else { text.clone() };
+        Self { constants: self.constants.iter().map(named).collect(), ..self.clone() }.says()
+    }
+
     /// The list with each element changed: a constant at once, another one by an expression.
     fn map(self, constant: &impl Fn(&str) -> String, expression: &impl Fn(&str) -> String) -> Self {
         Self {

@@ -199,7 +199,6 @@ pub(crate) fn customs(spec: &ToolSecurityProfileSpec, style: ExpressionStyle) ->
         }
         customs.push(Custom::new(check, path, ExemptionScope::of(spec, &check.id), style));
     }
-    diagnostics.extend(kinds::contradictions(spec));
     (customs, diagnostics)
 }
 

@@ -3,6 +3,8 @@
 use palisade_api::{CustomCheck, CustomTarget, Diagnostic, ObjectKind, ToolSecurityProfileSpec};
 use palisade_kube_json::field_path::FieldPath;
 
+use crate::LoweredObject;
+
 /// The errors in the kinds of a check at this path: field, message, and advice.
 pub(crate) fn mistakes(check: &CustomCheck, path: &FieldPath) -> Vec<(FieldPath, String, &'static str)> {
     let CustomCheck { target, kinds, .. } = check;
@@ -78,7 +80,7 @@ fn is_label(name: &str) -> bool {
 ///
 /// One policy has all kinds. The API server converts a request only if no rule of the policy matches its version, so a
 /// check with another version of the same kind would not see it.
-pub(crate) fn contradictions(spec: &ToolSecurityProfileSpec) -> Vec<Diagnostic> {
+pub(crate) fn contradictions(spec: &ToolSecurityProfileSpec, objects: &[LoweredObject]) -> Vec<Diagnostic> {
     let all = || {
         let checks = spec.custom_checks.iter().enumerate();
         checks.flat_map(|(check, one)| {
@@ -99,9 +101,23 @@ pub(crate) fn contradictions(spec: &ToolSecurityProfileSpec) -> Vec<Diagnostic> 
             let help =
                 "list the same versions of a kind in all checks: the API server converts requests in other versions";
             found.push(Diagnostic::new(format!("{path}.versions"), message).help(help));
+        } else if let Some((check, versions)) = built_in(kind, objects) {
+            let message = format!("the check {check} evaluates {} in versions {versions}", kind.resource);
+            let help = "list the same versions: the API server converts requests in other versions";
+            found.push(Diagnostic::new(format!("{path}.versions"), message).help(help));
         }
     }
     found
+}
+
+/// A check of the catalogue that evaluates the kind in other versions, and these versions.
+fn built_in(kind: &ObjectKind, objects: &[LoweredObject]) -> Option<(&'static str, String)> {
+    let kinds = objects.iter().flat_map(|one| one.check.kinds.iter().map(|of| (one.check.id, of)));
+    let mut kinds = kinds.filter(|(_, of)| (of.group, of.resource) == (kind.group.as_str(), kind.resource.as_str()));
+    kinds.find_map(|(check, of)| {
+        let versions: Vec<_> = of.versions.iter().map(|&version| version.to_owned()).collect();
+        (!is_same(&versions, &kind.versions)).then(|| (check, versions.join(", ")))
+    })
 }
 
 fn is_same(one: &[String], other: &[String]) -> bool {

@@ -262,6 +262,7 @@ pub fn compile_with(profile: &ToolSecurityProfile, options: Options) -> Result<C
     let settings = spec.effective_settings();
     let (lowered, objects, uses, found) = lower(&settings, &parameters);
     diagnostics.extend(found);
+    diagnostics.extend(kinds::contradictions(spec, &objects));
     diagnostics.extend(resolver.restrict(spec, uses));
     diagnostics.extend(names_too_long(&name));
     diagnostics.extend(selects_everything(spec));

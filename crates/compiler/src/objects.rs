@@ -34,6 +34,8 @@ pub(crate) struct ObjectCheck<'a> {
     pub kinds: Vec<ObjectKind>,
     /// Whether its result depends on the parameters of the namespace.
     pub reads_parameters: bool,
+    /// CEL of type bool: requests that it does not evaluate.
+    exempt: Option<&'static str>,
     /// Terms of CEL that all hold for an update that the check does not evaluate.
     unchanged: Vec<String>,
     /// The variable with its violations, and CEL of type list(string).
@@ -63,6 +65,7 @@ impl<'a> ObjectCheck<'a> {
             complies: Some(complies),
             kinds: check.kinds.iter().map(kind).collect(),
             reads_parameters: *reads_parameters || is_excepted,
+            exempt: check.exempt,
             unchanged: Reads::of(texts.map(String::as_str), Shape::Objects).unchanged(),
             violations: (id.to_owned(), style.expression(&format!("check {id}: docs/objects.md"), lowered)),
         }
@@ -75,6 +78,7 @@ impl<'a> ObjectCheck<'a> {
             id,
             kinds: custom.check.kinds.clone(),
             reads_parameters: custom.mentions_params() || excepted_checks(&profile.spec).contains(id),
+            exempt: None,
             unchanged: Reads::of(custom.expressions(), Shape::Objects).unchanged(),
             violations: (custom.variable(), custom.violations().to_owned()),
             // In a match condition, `namespaceObject` is always null. A comment may be at the end.
@@ -96,17 +100,17 @@ impl<'a> ObjectCheck<'a> {
             .map(|(operations, mut named)| {
                 named.sort();
                 named.dedup();
-                let of_kinds = match named.as_slice() {
-                    [one] => format!("variables.{RESOURCE} == {}", cel::quote(one)),
-                    all => format!("variables.{RESOURCE} in {}", cel::list(all)),
-                };
+                let of_kinds = is_of(&named);
                 match operations.as_slice() {
                     [one] => format!("({of_kinds} && request.operation == '{one}')"),
                     _ => of_kinds,
                 }
             })
             .collect();
-        let of_kinds = cel::any(&terms);
+        let mut of_kinds = cel::any(&terms);
+        if let Some(exempt) = self.exempt {
+            of_kinds = format!("{of_kinds} && !({exempt})");
+        }
         if is_updated {
             format!("{of_kinds} && !(request.operation == 'UPDATE' && {})", self.unchanged.join(" && "))
         } else {
@@ -116,27 +120,37 @@ impl<'a> ObjectCheck<'a> {
 }
 
 fn kind(resource: &ObjectResource) -> ObjectKind {
-    let ObjectResource { group, version, kind: _, resource } = *resource;
+    let ObjectResource { group, versions, kind: _, resource } = *resource;
     ObjectKind {
         group: group.to_owned(),
-        versions: vec![version.to_owned()],
+        versions: versions.iter().map(|&version| version.to_owned()).collect(),
         resource: resource.to_owned(),
         subresources: Vec::new(),
         operations: Vec::new(),
     }
 }
 
+/// CEL of type bool: whether a request is for one of these resources.
+fn is_of(named: &[String]) -> String {
+    match named {
+        [one] => format!("variables.{RESOURCE} == {}", cel::quote(one)),
+        all => format!("variables.{RESOURCE} in {}", cel::list(all)),
+    }
+}
+
 /// CEL of type list(string): the violations of a rule.
 fn rule_violations(id: &str, rule: &ObjectRule) -> String {
     let of = |ObjectFinding { of, violated, says }: &ObjectFinding| {
-        let after = match says.strip_prefix('\'') {
-            Some(rest) => format!("'[{id}] {}: {rest}", of.kind),
-            None => format!("'[{id}] {}: ' + {says}", of.kind),
+        let begin = match of {
+            [one] => format!("'[{id}] {}: ", one.kind),
+            _ => format!("'[{id}] ' + request.kind.kind + ': "),
         };
-        format!(
-            "(variables.{RESOURCE} == {} && ({violated}) ? [{after}] : [])",
-            cel::quote(&named(of.group, of.resource))
-        )
+        let after = match says.strip_prefix('\'') {
+            Some(rest) => format!("{begin}{rest}"),
+            None => format!("{begin}' + {says}"),
+        };
+        let named: Vec<_> = of.iter().map(|one| named(one.group, one.resource)).collect();
+        format!("({} && ({violated}) ? [{after}] : [])", is_of(&named))
     };
     let [limits, findings] =
         [&rule.limits, &rule.findings].map(|list| list.iter().map(of).collect::<Vec<_>>().join(" + "));

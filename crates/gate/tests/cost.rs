@@ -64,6 +64,13 @@ fn largest() -> Json {
                 "tolerations": (0..32).map(|n| json!({"key": text(n), "value": text(n), "effect": "NoSchedule"}))
                     .collect::<Vec<_>>(),
             },
+            "network": {
+                "allowedNodePorts": ranges(30000),
+                // The compiler accepts only CIDRs.
+                "allowedExternalIPs": longest(|n| format!("10.{n}.0.0/16")),
+                "allowedLoadBalancerSourceRanges": longest(|n| format!("10.{n}.0.0/16")),
+            },
+            "storage": {"maxRequest": "1Gi"},
             "images": {"allowedRegistries": longest(|n| format!("{}.example/x", text(n)))},
         },
     });

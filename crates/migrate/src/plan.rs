@@ -132,6 +132,8 @@ pub fn migrate(
             scheduling: settings.scheduling,
             images: settings.images,
             network: settings.network,
+            storage: settings.storage,
+            access: settings.access,
             custom_checks: vec![],
             mutation: settings.mutation,
         };

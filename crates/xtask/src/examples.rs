@@ -118,7 +118,7 @@ fn denial(compiled: &Compiled, params: Option<&Json>, pod: &Json) -> Result<Opti
 }
 
 /// Settings without empty groups.
-fn written(settings: &palisade_checks::Settings) -> Result<Json, String> {
+pub(crate) fn written(settings: &palisade_checks::Settings) -> Result<Json, String> {
     let mut settings = serde_json::to_value(settings).map_err(|error| error.to_string())?;
     if let Some(groups) = settings.as_object_mut() {
         groups.retain(|_, group| group != &json!({}));

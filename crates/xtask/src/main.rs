@@ -30,6 +30,7 @@ mod library;
 mod lints;
 mod metrics;
 mod minors;
+mod object_pages;
 mod oracle;
 mod pages;
 mod project;

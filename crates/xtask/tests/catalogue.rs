@@ -2,19 +2,23 @@
 
 use std::{collections::BTreeSet, fs, path::Path};
 
-use palisade_api::catalogue;
+use palisade_api::{catalogue, objects};
 use palisade_checks::Field;
 
 /// Nothing would run a file of fixtures without a check.
 #[test]
 fn each_file_of_fixtures_belongs_to_a_check() {
-    let directory = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../checks/src/catalogue"));
-    let paths = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
-    let files = paths.filter(|path| path.extension().is_some_and(|extension| extension == "yaml"));
-    let found: BTreeSet<_> = files.map(|file| fs::read_to_string(file).unwrap()).collect();
-    let known: BTreeSet<_> = catalogue::ALL.iter().map(|check| check.fixtures.to_owned()).collect();
-    assert_eq!(known.len(), catalogue::ALL.len(), "no two checks share fixtures");
-    assert!(found == known, "there are {} files of fixtures, and {} checks with fixtures", found.len(), known.len());
+    let of_pods: Vec<_> = catalogue::ALL.iter().map(|check| check.fixtures.to_owned()).collect();
+    let of_objects: Vec<_> = objects::ALL.iter().map(|check| check.fixtures.to_owned()).collect();
+    for (directory, fixtures) in [("catalogue", of_pods), ("objects", of_objects)] {
+        let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../checks/src").join(directory);
+        let paths = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+        let files = paths.filter(|path| path.extension().is_some_and(|extension| extension == "yaml"));
+        let found: BTreeSet<_> = files.map(|file| fs::read_to_string(file).unwrap()).collect();
+        let known: BTreeSet<_> = fixtures.iter().cloned().collect();
+        assert_eq!(known.len(), fixtures.len(), "no two checks share fixtures");
+        assert!(found == known, "{} files of fixtures, and {} checks with fixtures", found.len(), known.len());
+    }
 }
 
 /// Random pods take the values of other fields from the fixtures.

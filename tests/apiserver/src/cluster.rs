@@ -95,7 +95,11 @@ impl Cluster {
             "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}],
         });
         let path = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
-        send(&self.admin, "POST", path, "application/json", &binding).await?;
+        match send(&self.admin, "POST", path, "application/json", &binding).await {
+            // For the same user with other groups.
+            Err(kube::Error::Api(status)) if status.code == 409 => {}
+            made => drop(made?),
+        }
         let mut config = config(self.control_plane.kubeconfig()).await?;
         config.auth_info.impersonate = Some(user.to_owned());
         config.auth_info.impersonate_groups = Some(groups.iter().map(|&group| group.to_owned()).collect());

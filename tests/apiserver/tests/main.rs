@@ -34,6 +34,7 @@ mod memory;
 mod mutation;
 mod mutation_cases;
 mod namespaces;
+mod object_fixtures;
 mod objects;
 mod own_stage;
 mod parameters;
@@ -110,6 +111,7 @@ const MODULES: &[&[Registered]] = &[
     mutation::SCENARIOS,
     mutation_cases::SCENARIOS,
     namespaces::SCENARIOS,
+    object_fixtures::SCENARIOS,
     objects::SCENARIOS,
     own_stage::SCENARIOS,
     parameters::SCENARIOS,

@@ -22,7 +22,7 @@
 use serde_json::json;
 
 use crate::settings::any;
-use crate::{Check, Field, FindingScope, Meaning, Resolve, Rule, TextList, cel, pod};
+use crate::{Check, Field, FindingScope, Meaning, Resolve, Rule, cel, pod};
 
 const FIELD: &str = "variables.spec.?priorityClassName.orValue('')";
 
@@ -38,8 +38,7 @@ pub static CHECK: Check = Check {
     compile: |settings, cx| {
         let classes = settings.scheduling.priority_classes.as_ref().filter(|classes| !any(classes))?;
         let allowed = cx.texts("spec.scheduling.priorityClasses", classes, Meaning::Word);
-        let named = |class: &String| if class.is_empty() { "(unset)".to_owned() } else { class.clone() };
-        let says = TextList { constants: allowed.constants.iter().map(named).collect(), ..allowed.clone() }.says();
+        let says = allowed.says_unset();
         Some(Rule::one(
             FindingScope::Pod,
             // A template has no class yet where its pods get the default one.

@@ -11,7 +11,7 @@ use crate::json::Change as _;
 use serde_json::json;
 
 use crate::settings::any;
-use crate::{Check, Field, FindingScope, Meaning, Resolve, Rule, TextList, cel, pod};
+use crate::{Check, Field, FindingScope, Meaning, Resolve, Rule, cel, pod};
 
 const FIELD: &str = "variables.spec.?runtimeClassName.orValue('')";
 
@@ -27,8 +27,7 @@ pub static CHECK: Check = Check {
     compile: |settings, cx| {
         let classes = settings.scheduling.runtime_classes.as_ref().filter(|classes| !any(classes))?;
         let allowed = cx.texts("spec.scheduling.runtimeClasses", classes, Meaning::Word);
-        let named = |class: &String| if class.is_empty() { "(unset)".to_owned() } else { class.clone() };
-        let says = TextList { constants: allowed.constants.iter().map(named).collect(), ..allowed.clone() }.says();
+        let says = allowed.says_unset();
         Some(Rule::one(
             FindingScope::Pod,
             format!("!({FIELD} in {})", allowed.cel()),

@@ -56,16 +56,14 @@ pub static CHECK: Check = Check {
             ));
         };
         if !any(&rules.audiences) {
-            let mut allowed = cx.texts("spec.identity.serviceAccountTokens.audiences", &rules.audiences, Meaning::Word);
+            let allowed = cx.texts("spec.identity.serviceAccountTokens.audiences", &rules.audiences, Meaning::Word);
             let audience = "s.serviceAccountToken.?audience.orValue('')";
             let bad = format!("!({audience} in {})", allowed.cel());
-            let named = |one: &String| if one.is_empty() { "(unset)".to_owned() } else { one.clone() };
-            allowed.constants = allowed.constants.iter().map(named).collect();
             finding(
                 &bad,
                 "audience",
                 &format!("{audience} == '' ? '(unset)' : {audience}"),
-                &format!("', allowed: ' + {}", allowed.says()),
+                &format!("', allowed: ' + {}", allowed.says_unset()),
             );
         }
         if let Some(most) = &rules.max_expiration_seconds {

@@ -5,7 +5,34 @@
 
 use crate::ObjectCheck;
 
+pub mod access_bindings;
+mod classes;
+mod kinds;
+pub mod network_classes;
+pub mod network_endpoints;
+pub mod network_external_addresses;
+pub mod network_gateways;
 pub mod network_hosts;
+pub mod network_load_balancers;
+pub mod network_node_ports;
+pub mod network_services;
+pub mod storage_claims;
+
+/// Requests of the control plane: CEL of type bool. Both spellings of the controllers' identity depend on a flag of
+/// kube-controller-manager (`--use-service-account-credentials`).
+const BY_CONTROL_PLANE: &str = "request.userInfo.username == 'system:kube-controller-manager' \
+                                || 'system:serviceaccounts:kube-system' in request.userInfo.?groups.orValue([])";
 
 /// Every check, in the order in which violations are reported.
-pub static ALL: &[&ObjectCheck] = &[&network_hosts::CHECK];
+pub static ALL: &[&ObjectCheck] = &[
+    &network_hosts::CHECK,
+    &network_classes::CHECK,
+    &network_gateways::CHECK,
+    &network_services::CHECK,
+    &network_external_addresses::CHECK,
+    &network_load_balancers::CHECK,
+    &network_node_ports::CHECK,
+    &network_endpoints::CHECK,
+    &storage_claims::CHECK,
+    &access_bindings::CHECK,
+];

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Flag, Text};
 
+mod access;
 mod host;
 mod identity;
 mod images;
@@ -22,9 +23,11 @@ pub mod redirect;
 mod scheduling;
 mod seed;
 pub mod standard;
+mod storage;
 mod users;
 mod volumes;
 
+pub use access::Access;
 pub use host::Host;
 pub use identity::{Identity, TokenRules};
 pub use images::Images;
@@ -33,6 +36,7 @@ pub use network::Network;
 pub use privileges::{AppArmor, Capabilities, Privileges, SeLinux, Seccomp, Sysctls, WindowsRule};
 pub use ranges::Range;
 pub use scheduling::{AllowedToleration, NodeLabel, Scheduling, TaintEffect, TolerationOperator};
+pub use storage::Storage;
 pub use users::{GroupRule, GroupRules, SupplementalGroupsPolicy, UserRule, UserRules, Users};
 pub use volumes::{HostPath, Volumes};
 pub(crate) use volumes::{kind_allowed, kind_refused};
@@ -57,6 +61,10 @@ pub struct Settings {
     pub images: Images,
     /// `spec.network`
     pub network: Network,
+    /// `spec.storage`
+    pub storage: Storage,
+    /// `spec.access`
+    pub access: Access,
     /// `spec.mutation`
     #[serde(skip_serializing_if = "mutation::Mutation::is_default")]
     pub mutation: mutation::Mutation,
@@ -73,6 +81,8 @@ pub fn all() -> impl Iterator<Item = &'static Setting> {
         scheduling::SETTINGS,
         images::SETTINGS,
         network::SETTINGS,
+        storage::SETTINGS,
+        access::SETTINGS,
     ];
     groups.into_iter().flatten()
 }
@@ -199,7 +209,7 @@ mod tests {
     use super::*;
 
     /// The schema of each group.
-    fn schemas() -> [(&'static str, Schema); 8] {
+    fn schemas() -> [(&'static str, Schema); 10] {
         [
             ("users", schema_for!(Users)),
             ("privileges", schema_for!(Privileges)),
@@ -209,6 +219,8 @@ mod tests {
             ("scheduling", schema_for!(Scheduling)),
             ("images", schema_for!(Images)),
             ("network", schema_for!(Network)),
+            ("storage", schema_for!(Storage)),
+            ("access", schema_for!(Access)),
         ]
     }
 

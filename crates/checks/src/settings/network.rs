@@ -4,8 +4,8 @@ use kube::KubeSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Kind::{Allowance, Texts},
-    Setting, at, setting,
+    Kind::{Allowance, Other, Texts},
+    Range, Setting, at, setting,
 };
 use crate::{Flag, Text};
 
@@ -13,8 +13,9 @@ use crate::{Flag, Text};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Network {
-    /// Hosts that Ingresses may have, in their rules and in tls: a host name; *. and a domain for the hosts below it,
-    /// at any depth; * for all, or $name. A rule without a host is denied. If unset: all.
+    /// Hosts that Ingresses may have in rules and tls, HTTPRoutes, GRPCRoutes and TLSRoutes in hostnames, and Gateways
+    /// and ListenerSets in listeners: a host name; *. and a domain for the hosts below it, at any depth; * for all, or
+    /// $name. A rule, route or listener without a host is denied. If unset: all.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 64), inner(length(min = 1, max = 253)))]
     pub allowed_hosts: Option<Vec<Text>>,
@@ -22,10 +23,80 @@ pub struct Network {
     /// or $name. If unset: false if allowedHosts restricts hosts, otherwise true.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allow_default_backend: Option<Flag>,
+    /// Classes that Ingresses may have, in ingressClassName and in the annotation kubernetes.io/ingress.class; '' for
+    /// Ingresses without one, * for all, or $name. If an Ingress has no class, the API server sets the default class of
+    /// the cluster, if there is one, before policies run. An empty list allows none. If unset: all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64), inner(length(min = 0, max = 253)))]
+    pub allowed_ingress_classes: Option<Vec<Text>>,
+    /// Classes that Gateways may have in gatewayClassName, * for all, or $name. An empty list allows none. If unset: all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64), inner(length(min = 1, max = 253)))]
+    pub allowed_gateway_classes: Option<Vec<Text>>,
+    /// Gateways in other namespaces that routes and ListenerSets may name as parents: namespace/name, where * at the end
+    /// matches any suffix; * for all, or $name. Parents in the namespace of the route are always allowed. An empty list
+    /// allows no others. If unset: all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64), inner(length(min = 1, max = 256)))]
+    #[x_kube(validation = ("self.all(x, x == '*' || x.startsWith('$') || x.matches('^[^/]+/[^/]+$'))",
+        "must be namespace/name, * or $name"))]
+    pub allowed_gateways: Option<Vec<Text>>,
+    /// Types that Services may have: ClusterIP, NodePort, LoadBalancer, ExternalName, * for all, or $name. If unset: all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 8))]
+    #[x_kube(validation = ("self.all(x, x in ['ClusterIP', 'NodePort', 'LoadBalancer', 'ExternalName', '*'] || x.startsWith('$'))",
+        "must be ClusterIP, NodePort, LoadBalancer, ExternalName, * or $name"))]
+    pub allowed_service_types: Option<Vec<Text>>,
+    /// Hosts that Services of the type ExternalName may have in externalName: a host name; *. and a domain for the hosts
+    /// below it, at any depth; * for all, or $name. An empty list allows none. If unset: all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64), inner(length(min = 1, max = 253)))]
+    pub allowed_external_names: Option<Vec<Text>>,
+    /// Whether Services, other than those of the type ExternalName, may have no selector. true, false or $name. If
+    /// unset: true.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allow_services_without_selector: Option<Flag>,
+    /// Networks, as CIDRs, of the addresses that Services may have in externalIPs and loadBalancerIP; * for all, or
+    /// $name. An empty list allows none. If unset: all.
+    #[serde(rename = "allowedExternalIPs", skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64), inner(length(min = 1, max = 64)))]
+    #[x_kube(validation = ("self.all(x, x == '*' || x.contains('$') || isCIDR(x))", "must be a CIDR, * or $name"))]
+    pub allowed_external_ips: Option<Vec<Text>>,
+    /// Classes that Services of the type LoadBalancer may have in loadBalancerClass; '' for Services without one, * for
+    /// all, or $name. An empty list allows none. If unset: all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64), inner(length(min = 0, max = 256)))]
+    pub allowed_load_balancer_classes: Option<Vec<Text>>,
+    /// Networks, as CIDRs, that contain the networks in loadBalancerSourceRanges of each Service of the type
+    /// LoadBalancer; * for all, or $name. An unset field means all networks, and is denied. If unset: all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 64), inner(length(min = 1, max = 64)))]
+    #[x_kube(validation = ("self.all(x, x == '*' || x.contains('$') || isCIDR(x))", "must be a CIDR, * or $name"))]
+    pub allowed_load_balancer_source_ranges: Option<Vec<Text>>,
+    /// Ranges of ports that Services may have in nodePort and healthCheckNodePort. An empty list allows none. If unset:
+    /// all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 16))]
+    pub allowed_node_ports: Option<Vec<Range>>,
+    /// Whether users may write addresses into Endpoints and EndpointSlices. Controllers of the control plane may always.
+    /// true, false or $name. If unset: true.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allow_endpoints: Option<Flag>,
 }
 
 /// The settings of this group, in the order in which messages name them.
 pub(super) static SETTINGS: &[Setting] = &[
     setting("network.allowedHosts", Texts(at!(network.allowed_hosts))),
     setting("network.allowDefaultBackend", Allowance(at!(network.allow_default_backend))),
+    setting("network.allowedIngressClasses", Texts(at!(network.allowed_ingress_classes))),
+    setting("network.allowedGatewayClasses", Texts(at!(network.allowed_gateway_classes))),
+    setting("network.allowedGateways", Texts(at!(network.allowed_gateways))),
+    setting("network.allowedServiceTypes", Texts(at!(network.allowed_service_types))),
+    setting("network.allowedExternalNames", Texts(at!(network.allowed_external_names))),
+    setting("network.allowServicesWithoutSelector", Allowance(at!(network.allow_services_without_selector))),
+    setting("network.allowedExternalIPs", Texts(at!(network.allowed_external_ips))),
+    setting("network.allowedLoadBalancerClasses", Texts(at!(network.allowed_load_balancer_classes))),
+    setting("network.allowedLoadBalancerSourceRanges", Texts(at!(network.allowed_load_balancer_source_ranges))),
+    setting("network.allowedNodePorts", Other(&at!(network.allowed_node_ports))),
+    setting("network.allowEndpoints", Allowance(at!(network.allow_endpoints))),
 ];

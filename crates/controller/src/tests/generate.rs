@@ -36,7 +36,7 @@ fn template() -> Json {
 /// A controller that has listed no generated object yet.
 fn unlisted(namespaces: usize) -> Setup {
     let names: Vec<_> = (0..namespaces).map(|n| format!("n{n}")).collect();
-    Setup::with_options(Mock::start().0, &names.iter().map(String::as_str).collect::<Vec<_>>(), options())
+    Setup::with_options(Mock::start().0, &names.iter().map(String::as_str).collect::<Vec<_>>(), &options())
 }
 
 fn listed(setup: &Setup) {

@@ -58,7 +58,7 @@ impl Setup {
 
     /// Another process, after its first lists.
     fn restarted(&self, namespaces: &[&str]) -> Self {
-        let next = Self::with_options(Arc::clone(&self.mock), namespaces, self.options.clone());
+        let next = Self::with_options(Arc::clone(&self.mock), namespaces, &self.options);
         for params in self.mock.list("toolsecurityparams") {
             next.cx.store.observe_params(Event::Apply(serde_json::from_value(params).unwrap()));
         }

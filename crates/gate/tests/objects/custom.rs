@@ -256,6 +256,16 @@ fn mistakes_have_their_place_in_the_profile() {
         found.contains("spec.customChecks[1].kinds[0].versions: another check evaluates widgets in versions v1 ("),
         "{found}"
     );
+    let routes = |versions: Json| {
+        let kinds = json!([{"group": "gateway.networking.k8s.io", "versions": versions, "resource": "httproutes"}]);
+        let check = json!({"id": "a", "target": "Object", "message": "m", "expression": "true", "kinds": kinds});
+        json!({"customChecks": [check], "network": {"allowedHosts": ["a.example.org"]}})
+    };
+    let found = rejected(&routes(json!(["v1"])));
+    let expected =
+        "spec.customChecks[0].kinds[0].versions: the check networkHosts evaluates httproutes in versions v1, v1beta1 (";
+    assert!(found.contains(expected), "{found}");
+    compiled(&routes(json!(["v1beta1", "v1"])));
     let events = |group: &str| json!([{"group": group, "versions": ["v1"], "resource": "events"}]);
     let found = kinds(events(""), events("events.k8s.io"));
     assert!(

@@ -7,9 +7,12 @@ mod fast;
 mod random;
 mod updates;
 
+use std::collections::BTreeMap;
+
 use palisade_admission::requests::{Cluster, Operation, Outcome, User};
 use palisade_api::{ToolSecurityProfile, crd, names};
 use palisade_cel::Minor;
+use palisade_checks::FixtureUser;
 use palisade_compiler::{Compiled, compile};
 use palisade_gate::check;
 use serde_json::{Value as Json, json};
@@ -53,6 +56,12 @@ impl Enforced {
         let mut objects = vec![namespace("tool-weather", json!({"tenancy": "tool"})), namespace("other", json!({}))];
         objects.extend(crd::all().into_iter().map(|crd| json!(crd)));
         objects.push(widgets());
+        let kinds = palisade_api::objects::ALL.iter().flat_map(|check| check.kinds);
+        let extensions: BTreeMap<_, _> = kinds
+            .filter(|kind| kind.group.contains("gateway"))
+            .map(|kind| ((kind.group, kind.kind), kind.versions))
+            .collect();
+        objects.extend(extensions.into_iter().map(|((group, kind), versions)| definition(group, kind, versions)));
         objects.extend(params.map(|spec| {
             json!({
                 "apiVersion": names::API_VERSION, "kind": "ToolSecurityParams",
@@ -77,9 +86,22 @@ impl Enforced {
 
     /// The message of the denial of a request; empty if it is admitted.
     fn denial(&self, operation: Operation, subresource: &str, object: &Json, old: Option<&Json>) -> String {
+        let editor = FixtureUser { username: "editor".to_owned(), ..FixtureUser::default() };
+        self.denial_of(&editor, operation, subresource, object, old)
+    }
+
+    /// The same for a user.
+    fn denial_of(
+        &self,
+        user: &FixtureUser,
+        operation: Operation,
+        subresource: &str,
+        object: &Json,
+        old: Option<&Json>,
+    ) -> String {
         let mut request = self.0.request(operation, subresource, object, old).unwrap();
-        let groups = vec!["system:authenticated".to_owned()];
-        request.user = User { name: "editor".to_owned(), groups, ..User::default() };
+        let FixtureUser { username, groups } = user.clone();
+        request.user = User { name: username, groups, ..User::default() };
         match self.0.review(&request).outcome {
             Outcome::Allowed => String::new(),
             Outcome::Denied(denials) => denials[0].said.clone(),
@@ -96,23 +118,32 @@ impl Enforced {
     }
 }
 
-/// A kind that no minor has, with two versions and a status.
-fn widgets() -> Json {
-    let version = |name: &str, storage: bool| {
+/// A kind that no minor has, with a status.
+fn definition(group: &str, kind: &str, versions: &[&str]) -> Json {
+    let version = |name: &str| {
         json!({
-            "name": name, "served": true, "storage": storage, "subresources": {"status": {}},
+            "name": name, "served": true, "storage": name == versions[0], "subresources": {"status": {}},
             "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
         })
     };
+    let singular = kind.to_lowercase();
     json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": "widgets.example.org"},
+        "metadata": {
+            "name": format!("{singular}s.{group}"),
+            "annotations": {"api-approved.kubernetes.io": "https://github.com/kubernetes-sigs/gateway-api"},
+        },
         "spec": {
-            "group": "example.org", "scope": "Namespaced",
-            "names": {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"},
-            "versions": [version("v1", true), version("v2", false)],
+            "group": group, "scope": "Namespaced",
+            "names": {"plural": format!("{singular}s"), "singular": singular, "kind": kind, "listKind": format!("{kind}List")},
+            "versions": versions.iter().map(|name| version(name)).collect::<Vec<_>>(),
         },
     })
+}
+
+/// A kind with two versions.
+fn widgets() -> Json {
+    definition("example.org", "Widget", &["v1", "v2"])
 }
 
 /// An object in the namespace that the profile selects, as it is stored.

@@ -3,9 +3,10 @@
 use palisade_api::{
     Settings,
     settings::{
-        self, AllowedToleration, AppArmor, At, Capabilities, GroupRule, GroupRules, Host, HostPath, Identity, Images,
-        Kind, Network, NodeLabel, Privileges, Range, Scheduling, SeLinux, Seccomp, Setting, SupplementalGroupsPolicy,
-        Sysctls, TaintEffect, TokenRules, TolerationOperator, UserRule, UserRules, Users, Volumes, WindowsRule,
+        self, Access, AllowedToleration, AppArmor, At, Capabilities, GroupRule, GroupRules, Host, HostPath, Identity,
+        Images, Kind, Network, NodeLabel, Privileges, Range, Scheduling, SeLinux, Seccomp, Setting, Storage,
+        SupplementalGroupsPolicy, Sysctls, TaintEffect, TokenRules, TolerationOperator, UserRule, UserRules, Users,
+        Volumes, WindowsRule,
         mutation::{AdditionalDefault, Defaults, Mutation},
         redirect::{PathStyle, Redirect, RedirectedHost},
     },
@@ -60,6 +61,19 @@ const POOLS: &[(&str, Pool, usize)] = &[
     ("scheduling.schedulers", &["default-scheduler", "volcano", "$text"], 1),
     ("images.allowedRegistries", REGISTRIES, 1),
     ("network.allowedHosts", &["a.example.org", "*.example.org", "$text.example.org"], 1),
+    ("network.allowedIngressClasses", &["", "nginx", "$text"], 0),
+    ("network.allowedGatewayClasses", &["shared", "$text"], 0),
+    ("network.allowedGateways", &["infra/public", "infra/*", "$text/public"], 0),
+    ("network.allowedServiceTypes", &["ClusterIP", "NodePort", "$text"], 1),
+    ("network.allowedExternalNames", &["a.example.org", "*.example.org", "$text.example.org"], 0),
+    ("network.allowedExternalIPs", &["192.0.2.0/24", "2001:db8::/32"], 0),
+    ("network.allowedLoadBalancerClasses", &["", "example.org/a", "$text"], 0),
+    ("network.allowedLoadBalancerSourceRanges", &["192.0.2.0/24", "10.0.0.0/8"], 1),
+    ("storage.allowedStorageClasses", &["", "standard", "$text"], 0),
+    ("storage.allowedAccessModes", &["ReadWriteOnce", "ReadWriteMany", "$text"], 1),
+    ("storage.allowedVolumeModes", &["Filesystem", "Block"], 1),
+    ("access.allowedRoleRefs", &["Role/*", "ClusterRole/view", "Role/$text"], 0),
+    ("access.allowedSubjects", &["User/*", "Group/$text", "ServiceAccount/ci/builder"], 0),
 ];
 
 /// The elements of a setting that is a list of texts, and how many it has at least.
@@ -278,6 +292,8 @@ prop_compose! {
         users in users(),
         privileges in privileges().boxed(),
         ports in maybe(prop::collection::vec(range(), 0..3)),
+        max_request in maybe(sample::select(vec!["1Gi", "$text"])),
+        allowed_node_ports in maybe(prop::collection::vec(range(), 0..3)),
         host_paths in maybe(prop::collection::vec(host_path(), 0..5)),
         identity in identity(),
         scheduling in scheduling().boxed(),
@@ -292,7 +308,9 @@ prop_compose! {
             identity,
             scheduling,
             images: Images { redirect, ..Images::default() },
-            network: Network::default(),
+            network: Network { allowed_node_ports, ..Network::default() },
+            storage: Storage { max_request: max_request.map(Text::from), ..Storage::default() },
+            access: Access::default(),
             mutation,
         }
     }

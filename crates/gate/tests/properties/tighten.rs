@@ -123,6 +123,10 @@ const SPECIAL_STEPS: &[(&str, Tighten)] = &[
     ("volumes.hostPaths", |s, at| go_below(host_paths(s).iter_mut().map(|path| &mut path.path_prefix), at)),
     // Ranges of numbers become smaller.
     ("host.ports", |s, at| narrow_ranges(s.host.ports.get_or_insert_with(|| vec![range(0, 65535)]), 0, at)),
+    ("network.allowedNodePorts", |s, at| {
+        narrow_ranges(s.network.allowed_node_ports.get_or_insert_with(|| vec![range(0, 65535)]), 0, at);
+    }),
+    ("storage.maxRequest", |s, _| s.storage.max_request = Some("1".into())),
     ("users.runAsUser", |s, at| tighten_user(&mut s.users.run_as_user, at)),
     ("users.runAsGroup", |s, at| tighten_group(&mut s.users.run_as_group, at)),
     ("users.fsGroup", |s, at| tighten_group(&mut s.users.fs_group, at)),

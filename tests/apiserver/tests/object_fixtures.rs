@@ -1,0 +1,173 @@
+//! Every fixture of every check of other objects than pods, on the real API server: its verdict is the offline verdict.
+
+use futures::{StreamExt, TryStreamExt, stream};
+use kube::{
+    Api,
+    api::{DeleteParams, ListParams, PostParams},
+};
+use palisade_api::{ToolSecurityParams, ToolSecurityParamsSpec, ToolSecurityProfile, names, names::Shape, objects};
+use palisade_checks::{FixtureUser, ObjectCheck, ObjectFixture, ObjectResource};
+use palisade_compiler::Compiled;
+use palisade_tests::{Cluster, TestResult, Verdict, ensure, eventually};
+use serde_json::{Value as Json, json};
+
+crate::groups::scenarios! {
+    fixtures_of_objects_get_their_verdicts: Answers 101;
+}
+
+/// The namespace of the tenant in fixtures.
+const TENANT: &str = "tool-weather";
+
+struct Case {
+    name: String,
+    check: &'static ObjectCheck,
+    fixture: ObjectFixture,
+    compiled: Compiled,
+}
+
+pub(crate) async fn fixtures_of_objects_get_their_verdicts(cluster: &mut Cluster) -> TestResult {
+    // Policies of other tests would deny the same objects first.
+    cluster.stop_controller().await?;
+    let cluster: &Cluster = cluster;
+    define(cluster).await?;
+    let cases = cases()?;
+    stream::iter(&cases).map(Ok).try_for_each_concurrent(16, |case| install(cluster, case)).await?;
+    let mut wrong = Vec::new();
+    // First the denied ones: then the policies of the others are in force, too.
+    for is_denied in [true, false] {
+        let some = cases.iter().filter(|case| case.fixture.violations.is_empty() != is_denied);
+        let found: Vec<String> = stream::iter(some)
+            .map(|case| async move { judge(cluster, case).await.err().map(|error| format!("{}: {error}", case.name)) })
+            .buffer_unordered(16)
+            .filter_map(std::future::ready)
+            .collect()
+            .await;
+        wrong.extend(found);
+    }
+    println!("{} fixtures of objects, {} right", cases.len(), cases.len() - wrong.len());
+    let fixtures = ListParams::default().labels("toolsecurity.dev/test=object-fixture");
+    cluster.bindings().delete_collection(&DeleteParams::default(), &fixtures).await?;
+    cluster.policies().delete_collection(&DeleteParams::default(), &fixtures).await?;
+    ensure!(wrong.is_empty(), "{} of {} fixtures are wrong:\n{}", wrong.len(), cases.len(), wrong.join("\n"));
+    Ok(())
+}
+
+/// Defines the kinds that Kubernetes does not have.
+async fn define(cluster: &Cluster) -> TestResult {
+    let mut defined = Vec::new();
+    for kind in objects::ALL.iter().flat_map(|check| check.kinds).filter(|kind| kind.group.contains("gateway")) {
+        let name = format!("{}.{}", kind.resource, kind.group);
+        if !defined.contains(&name) {
+            let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+            let verdict = cluster.create_at(path, &definition(&name, kind)).await;
+            ensure!(verdict == Verdict::Admitted, "{name}: {verdict:?}");
+            cluster.wait_established(&["crd", &name])?;
+            defined.push(name);
+        }
+    }
+    Ok(())
+}
+
+fn definition(name: &str, kind: &ObjectResource) -> Json {
+    let version = |name: &&str| {
+        json!({
+            "name": name, "served": true, "storage": *name == kind.versions[0],
+            "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+        })
+    };
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {
+            "name": name,
+            "annotations": {"api-approved.kubernetes.io": "https://github.com/kubernetes-sigs/gateway-api"},
+        },
+        "spec": {
+            "group": kind.group, "scope": "Namespaced",
+            "names": {
+                "plural": kind.resource, "singular": kind.kind.to_lowercase(), "kind": kind.kind,
+                "listKind": format!("{}List", kind.kind),
+            },
+            "versions": kind.versions.iter().map(version).collect::<Vec<_>>(),
+        },
+    })
+}
+
+fn cases() -> Result<Vec<Case>, Box<dyn std::error::Error + Send + Sync>> {
+    let mut cases = Vec::new();
+    for check in objects::ALL.iter().copied() {
+        for fixture in serde_saphyr::from_str::<Vec<ObjectFixture>>(check.fixtures)? {
+            let name = format!("object-fixture-{}", cases.len());
+            let profile: ToolSecurityProfile = serde_json::from_value(json!({
+                "apiVersion": names::API_VERSION, "kind": "ToolSecurityProfile", "metadata": {"name": name},
+                "spec": fixture.spec(&json!({"fixture": name})),
+            }))?;
+            let compiled = palisade_compiler::compile(&profile)
+                .map_err(|diagnostics| format!("{}: {diagnostics:?}", fixture.name))?;
+            cases.push(Case { name: format!("{name} ({}: {})", check.id, fixture.name), check, fixture, compiled });
+        }
+    }
+    Ok(cases)
+}
+
+/// A namespace with the policy of the fixture alone.
+async fn install(cluster: &Cluster, case: &Case) -> TestResult {
+    let namespace = &case.compiled.profile;
+    cluster.create_namespace(namespace, &json!({"fixture": namespace}), &json!({})).await?;
+    if case.compiled.is_parameterized() {
+        let params = ToolSecurityParams::new(namespace, ToolSecurityParamsSpec::of(&case.fixture.values()));
+        let api = Api::<ToolSecurityParams>::namespaced(cluster.admin.clone(), namespace);
+        api.create(&PostParams::default(), &params).await?;
+    }
+    // Not labelled as the operator's own, which it would remove.
+    let labels = Some([("toolsecurity.dev/test".to_owned(), "object-fixture".to_owned())].into());
+    let pair = case.compiled.bundle.objects.as_ref();
+    // A profile that allows everything has no policy.
+    let Some(pair) = pair else { return Ok(()) };
+    let mut policy = pair.policy.clone();
+    policy.metadata.labels.clone_from(&labels);
+    cluster.policies().create(&PostParams::default(), &policy).await?;
+    for binding in pair.bindings() {
+        let mut binding = binding.clone();
+        binding.metadata.labels.clone_from(&labels);
+        cluster.bindings().create(&PostParams::default(), &binding).await?;
+    }
+    Ok(())
+}
+
+async fn judge(cluster: &Cluster, case: &Case) -> TestResult {
+    let Case { check, fixture, compiled, .. } = case;
+    let namespace = &compiled.profile;
+    let object: Json = serde_json::from_str(&fixture.object(namespace).to_string().replace(TENANT, namespace))?;
+    let path = path(check, &object, namespace).ok_or("no kind of the check")?;
+    let FixtureUser { username, groups } = &fixture.user;
+    let groups: Vec<_> = groups.iter().map(String::as_str).collect();
+    let client = cluster.client_of(username, &groups).await?;
+    let ask = || cluster.dry_run_at(&client, &path, &object);
+    if fixture.violations.is_empty() {
+        let verdict = ask().await;
+        ensure!(verdict == Verdict::Admitted, "should be admitted: {verdict:?}");
+        return Ok(());
+    }
+    let text = eventually("denied", || async {
+        let verdict = ask().await;
+        verdict.denial().map(str::to_owned).ok_or(format!("{verdict:?}"))
+    })
+    .await?;
+    let policy = format!("ValidatingAdmissionPolicy '{}'", names::policy(namespace, Shape::Objects));
+    ensure!(text.contains(&policy), "denied by something else: {text}");
+    let found = text.matches(&format!("[{}]", check.id)).count();
+    ensure!(found == fixture.violations.len(), "{found} violations: {text}");
+    for violation in &fixture.violations {
+        let violation = violation.replace(TENANT, namespace);
+        ensure!(text.contains(&violation), "does not say {violation:?}: {text}");
+    }
+    Ok(())
+}
+
+/// The path of the objects of this kind and version.
+fn path(check: &ObjectCheck, object: &Json, namespace: &str) -> Option<String> {
+    let (api_version, kind) = (object["apiVersion"].as_str()?, object["kind"].as_str()?);
+    let kind = check.kinds.iter().find(|of| of.kind == kind)?;
+    let root = if api_version.contains('/') { "apis" } else { "api" };
+    Some(format!("/{root}/{api_version}/namespaces/{namespace}/{}", kind.resource))
+}
