@@ -105,7 +105,7 @@ impl Setup {
             store.observe_namespace(Event::InitApply(namespace(name)));
         }
         store.observe_namespace(Event::InitDone);
-        Self { mock, cx, options }
+        Self { mock, cx, options: options.clone() }
     }
 
     /// Writes a profile whose parameter is the namespace's annotation; `max` makes generations differ.
