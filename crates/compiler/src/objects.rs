@@ -57,7 +57,7 @@ impl<'a> ObjectCheck<'a> {
         }
         let lowered = format!("!variables.{} ? [] : ({violations})", applies(id));
         let clean = |ObjectFinding { of, violated, says: _ }: &ObjectFinding| {
-            format!("(variables.{RESOURCE} != {} || !({violated}))", cel::quote(&named(of.group, of.resource)))
+            format!("(!({}) || !({violated}))", is_of_any(of))
         };
         let complies = rule.limits.iter().chain(&rule.findings).map(clean).collect::<Vec<_>>().join(" && ");
         Self {
@@ -138,6 +138,11 @@ fn is_of(named: &[String]) -> String {
     }
 }
 
+/// The same for resources of a rule.
+fn is_of_any(resources: &[ObjectResource]) -> String {
+    is_of(&resources.iter().map(|one| named(one.group, one.resource)).collect::<Vec<_>>())
+}
+
 /// CEL of type list(string): the violations of a rule.
 fn rule_violations(id: &str, rule: &ObjectRule) -> String {
     let of = |ObjectFinding { of, violated, says }: &ObjectFinding| {
@@ -149,8 +154,7 @@ fn rule_violations(id: &str, rule: &ObjectRule) -> String {
             Some(rest) => format!("{begin}{rest}"),
             None => format!("{begin}' + {says}"),
         };
-        let named: Vec<_> = of.iter().map(|one| named(one.group, one.resource)).collect();
-        format!("({} && ({violated}) ? [{after}] : [])", is_of(&named))
+        format!("({} && ({violated}) ? [{after}] : [])", is_of_any(of))
     };
     let [limits, findings] =
         [&rule.limits, &rule.findings].map(|list| list.iter().map(of).collect::<Vec<_>>().join(" + "));
