@@ -54,12 +54,11 @@ fn policies(excepted: bool) -> [Validator; 2] {
 }
 
 fn params(excepted: bool, problem: bool) -> Json {
-    let mut params = match problem {
-        true => ToolSecurityParamsSpec::denying("a problem"),
-        false => {
-            let namespace = palisade_compiler::Namespace { name: "tool-weather".to_owned(), ..Default::default() };
-            compiled(&spec(false)).resolver.params(&namespace)
-        }
+    let mut params = if problem {
+        ToolSecurityParamsSpec::denying("a problem")
+    } else {
+        let namespace = palisade_compiler::Namespace { name: "tool-weather".to_owned(), ..Default::default() };
+        compiled(&spec(false)).resolver.params(&namespace)
     };
     if excepted {
         params.exceptions = [("serviceTypes".to_owned(), "2027-01-01T00:00:00Z".to_owned())].into();
