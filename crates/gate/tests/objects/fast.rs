@@ -147,7 +147,8 @@ fn complying_objects_leave_early() {
     assert!(denied.matched && denied.decision != Decision::Admit);
     // Two checks evaluate Widgets, so only updates that neither evaluates leave early.
     assert!(judge(&widget(1), None).matched);
-    assert!(!judge(&with(&widget(1), "/metadata/labels", json!({"a": "b"})), Some(&widget(1))).matched);
+    let finalized = with(&widget(1), "/metadata/finalizers", json!(["example.com/a"]));
+    assert!(!judge(&widget(1), Some(&finalized)).matched);
 }
 
 /// A probe is evaluated by its policy of its generation alone, and shows nothing about objects.
