@@ -5,7 +5,11 @@ use std::{sync::Arc, time::Duration};
 use palisade_api::names;
 use serde_json::{Value as Json, json};
 
-use super::{PROFILES, Setup, profile};
+use super::{
+    PROFILES, Setup,
+    mock::{Mock, Respond},
+    profile,
+};
 use crate::{
     lanes::{health::Heartbeat, lane::Lane},
     options::{Options, ScanInterval},
@@ -35,7 +39,7 @@ fn setup(hosts: &[(&str, &str)]) -> Setup {
 
 fn with_options(hosts: &[(&str, &str)], options: &Options) -> Setup {
     let names: Vec<_> = hosts.iter().map(|(name, _)| *name).collect();
-    let setup = Setup::with_options(super::mock::Mock::start().0, &names, options);
+    let setup = Setup::with_options(Mock::start().0, &names, options);
     for (name, host) in hosts {
         setup.mock.put(&format!("/api/v1/namespaces/{name}"), json!(super::namespace(name)));
         let ingress = json!({
@@ -72,15 +76,12 @@ async fn rollout_holds_namespaces_with_violating_objects() {
 #[tokio::test(start_paused = true)]
 async fn rollout_promotes_no_namespace_whose_objects_it_cannot_list() {
     let setup = setup(&[("good", "ok.example.org")]);
-    setup.mock.rule(|asked| match asked.is_of("ingresses") {
-        true => super::mock::Respond::Error(403),
-        false => super::mock::Respond::Normally,
-    });
+    setup.mock.rule(|asked| if asked.is_of("ingresses") { Respond::Error(403) } else { Respond::Normally });
     setup.run();
     Lane::start(&setup.cx, "rollouts", &setup.cx.queues.rollouts, &Arc::new(Heartbeat::new()), rollout::work);
     let enforcement = json!({"pods": "Audit", "workloads": "Off", "namespaceStages": "ByLabel"});
     setup.observe(&with_objects(&json!({"enforcement": enforcement, "rollout": {"waves": [{"percent": 100}]}})));
-    let asked = |mock: &super::mock::Mock| mock.asked().iter().any(|asked| asked.is_of("ingresses"));
+    let asked = |mock: &Mock| mock.asked().iter().any(|asked| asked.is_of("ingresses"));
     setup.until("the objects are asked for", asked).await;
     tokio::time::sleep(Duration::from_mins(1)).await;
     let namespace = setup.mock.get("/api/v1/namespaces/good").unwrap();
@@ -105,10 +106,7 @@ async fn scan_reports_objects_and_kinds_that_it_does_not_see() {
     let missing = "widgets.example.org (the API server does not have the kind)";
     assert_eq!(status()["message"], format!("not scanned: {missing}"));
     // Without permission, the other kinds are still scanned.
-    setup.mock.rule(|asked| match asked.is_of("ingresses") {
-        true => super::mock::Respond::Error(403),
-        false => super::mock::Respond::Normally,
-    });
+    setup.mock.rule(|asked| if asked.is_of("ingresses") { Respond::Error(403) } else { Respond::Normally });
     let forbidden = "ingresses.networking.k8s.io (grant palisade-controller permission to list them)";
     setup.until("it is said", |_| status()["message"] == format!("not scanned: {forbidden}, {missing}").as_str()).await;
 }

@@ -54,12 +54,11 @@ fn policies(excepted: bool) -> [Validator; 2] {
 }
 
 fn params(excepted: bool, problem: bool) -> Json {
-    let mut params = match problem {
-        true => ToolSecurityParamsSpec::denying("a problem"),
-        false => {
-            let namespace = palisade_compiler::Namespace { name: "tool-weather".to_owned(), ..Default::default() };
-            compiled(&spec(false)).resolver.params(&namespace)
-        }
+    let mut params = if problem {
+        ToolSecurityParamsSpec::denying("a problem")
+    } else {
+        let namespace = palisade_compiler::Namespace { name: "tool-weather".to_owned(), ..Default::default() };
+        compiled(&spec(false)).resolver.params(&namespace)
     };
     if excepted {
         params.exceptions = [("serviceTypes".to_owned(), "2027-01-01T00:00:00Z".to_owned())].into();
@@ -148,7 +147,8 @@ fn complying_objects_leave_early() {
     assert!(denied.matched && denied.decision != Decision::Admit);
     // Two checks evaluate Widgets, so only updates that neither evaluates leave early.
     assert!(judge(&widget(1), None).matched);
-    assert!(!judge(&with(&widget(1), "/metadata/labels", json!({"a": "b"})), Some(&widget(1))).matched);
+    let finalized = with(&widget(1), "/metadata/finalizers", json!(["example.com/a"]));
+    assert!(!judge(&widget(1), Some(&finalized)).matched);
 }
 
 /// A probe is evaluated by its policy of its generation alone, and shows nothing about objects.
