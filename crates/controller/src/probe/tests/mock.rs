@@ -113,7 +113,7 @@ impl Mock {
         assert!(path.starts_with("/api/v1/namespaces/palisade-probe/"), "{path}");
         let text = |at: &str| body.pointer(at).and_then(Json::as_str).unwrap_or_default().to_owned();
         let subject = text("/metadata/labels/toolsecurity.dev~1profile");
-        let shape = if subject.ends_with(".o") { "objects" } else { shape };
+        let shape = if subject.rsplit('.').next() == Some("o") { "objects" } else { shape };
         let profile = subject.split('.').next().unwrap_or_default().to_owned();
         let selected = namespace.set(|state| state.labels.get("tenancy") == Some(&profile));
         let (enforces, confused) =
