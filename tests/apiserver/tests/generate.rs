@@ -84,7 +84,8 @@ async fn wait(
     what: &str,
     holds: impl Fn(Option<&Json>) -> bool,
 ) -> TestResult<(Option<Json>, Duration)> {
-    let found = within(SOON, &format!("{path}: {what}"), || async {
+    let what = format!("{path}: {what}");
+    let found = within(SOON, &what, || async {
         let found = get(cluster, path).await;
         if holds(found.as_ref()) { Ok(found) } else { Err(format!("{found:?}")) }
     });
