@@ -45,6 +45,7 @@ pub struct Clauses<'a> {
     names: usize,
     /// The literals of the cases.
     pub cases: Vec<Literal>,
+    needs: HashMap<Formula, bool>,
     few: bool,
     complete: bool,
 }
@@ -65,6 +66,7 @@ impl<'a> Clauses<'a> {
             next: 0,
             names: 0,
             cases: Vec::new(),
+            needs: HashMap::new(),
             few,
             complete: true,
         };
@@ -218,12 +220,26 @@ impl<'a> Clauses<'a> {
         literal
     }
 
+    /// Whether it says that an element exists.
+    fn needs_names(&mut self, of: Formula) -> bool {
+        if let Some(found) = self.needs.get(&of) {
+            return *found;
+        }
+        let found = match self.formulas.node(of).clone() {
+            Node::Exists(..) => true,
+            Node::And(parts) | Node::Or(parts) => parts.iter().any(|part| self.needs_names(*part)),
+            _ => false,
+        };
+        self.needs.insert(of, found);
+        found
+    }
+
     /// As [`Self::literal`], with names of a pool, of which so many are used on the way here.
     fn pooled(&mut self, of: Formula, pool: &mut Pool, used: &mut HashMap<Path, usize>) -> Literal {
         if pool.shared.get(&of).is_some_and(|count| *count > 1) {
             return self.literal(of);
         }
-        if self.literals.contains_key(&of) {
+        if self.literals.contains_key(&of) || !self.needs_names(of) {
             return self.literal(of);
         }
         match self.formulas.node(of).clone() {
