@@ -30,9 +30,7 @@ impl Term {
             Self::Before(of, end) => Self::Before(inner(of), *end),
             Self::Skip(of, count) => Self::Skip(inner(of), *count),
             Self::Lower(of) => Self::Lower(inner(of)),
-            Self::Call(name, args) => {
-                Self::Call(Rc::clone(name), args.iter().map(|arg| arg.renamed(names)).collect())
-            }
+            Self::Call(name, args) => Self::Call(Rc::clone(name), args.iter().map(|arg| arg.renamed(names)).collect()),
         }
     }
 
@@ -75,7 +73,9 @@ impl Atom {
                 if one <= other { Self::SameText(one, other) } else { Self::SameText(other, one) }
             }
             Self::AtMost(one, other) => Self::AtMost(one.renamed(names), other.renamed(names)),
-            Self::Long(lists, least) => Self::Long(lists.iter().map(|list| path_renamed(list, names)).collect(), *least),
+            Self::Long(lists, least) => {
+                Self::Long(lists.iter().map(|list| path_renamed(list, names)).collect(), *least)
+            }
             Self::Opaque(name, args) => {
                 Self::Opaque(Rc::clone(name), args.iter().map(|arg| arg.renamed(names)).collect())
             }

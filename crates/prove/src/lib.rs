@@ -31,3 +31,6 @@ pub mod theory;
 pub mod universe;
 
 pub use question::{Answer, Operation, Policy, Requests};
+
+#[cfg(test)]
+mod tests;

@@ -117,8 +117,7 @@ impl Requests<'_> {
         };
         roots.insert("oldObject", Choice::of(old));
         // Match conditions do not see the namespace.
-        let namespace =
-            if conditions { Value::Null } else { object("namespaceObject", &universe::namespace()) };
+        let namespace = if conditions { Value::Null } else { object("namespaceObject", &universe::namespace()) };
         roots.insert("namespaceObject", Choice::of(namespace));
         if let Some(params) = self.params {
             let present = formulas.atom(Atom::Present(root("params")));

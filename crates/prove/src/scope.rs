@@ -59,7 +59,11 @@ fn over(formulas: &mut Formulas, exists: bool, list: &Path, var: Var, body: Form
             }
             let inner = if exists { formulas.and(bound) } else { formulas.or(bound) };
             let inner = over(formulas, exists, list, var, inner);
-            if exists { formulas.and(free.into_iter().chain([inner])) } else { formulas.or(free.into_iter().chain([inner])) }
+            if exists {
+                formulas.and(free.into_iter().chain([inner]))
+            } else {
+                formulas.or(free.into_iter().chain([inner]))
+            }
         }
         _ => formulas.quantify(exists, list, var, body),
     }

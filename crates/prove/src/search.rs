@@ -1,6 +1,10 @@
 //! Searches a request that satisfies a formula, or a certificate that there is none.
 
-use std::{cell::RefCell, collections::{BTreeMap, BTreeSet, HashMap}, rc::Rc};
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, BTreeSet, HashMap},
+    rc::Rc,
+};
 
 use batsat::{Callbacks, ClauseKind, Lit, Solver, SolverInterface as _, SolverOpts, Var as Variable, lbool};
 
@@ -143,7 +147,13 @@ pub fn search(formulas: &mut Formulas, always: Formula, cases: &[Formula]) -> Ou
 }
 
 /// With `few` names, it leaves cases out that seem to be possible, and adds their indices to `seeming`.
-fn one_search(formulas: &mut Formulas, always: Formula, cases: &[Formula], few: bool, seeming: &mut Vec<usize>) -> Outcome {
+fn one_search(
+    formulas: &mut Formulas,
+    always: Formula,
+    cases: &[Formula],
+    few: bool,
+    seeming: &mut Vec<usize>,
+) -> Outcome {
     if cases.is_empty() {
         return Outcome::Nothing(Proved::nothing());
     }
@@ -242,7 +252,8 @@ fn elsewhere(conflict: Assignment, places: &Places) -> Vec<Assignment> {
         return vec![conflict];
     }
     let at = |path: &Path| -> Option<Assignment> {
-        let atom = |(_, property, value): &(Path, Property, bool)| Some((places.get(property)?.get(path)?.clone(), *value));
+        let atom =
+            |(_, property, value): &(Path, Property, bool)| Some((places.get(property)?.get(path)?.clone(), *value));
         properties.iter().map(atom).collect()
     };
     places.get(first).into_iter().flatten().filter_map(|(path, _)| at(path)).collect()

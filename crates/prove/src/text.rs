@@ -74,7 +74,9 @@ impl Property {
             match of {
                 Term::At(_) => return usize::try_from(count).or(Ok::<_, ()>(0)).ok(),
                 Term::Concat(one, other) => {
-                    let (constant, inner) = if let Term::Text(text) = &**one { (text, other) } else {
+                    let (constant, inner) = if let Term::Text(text) = &**one {
+                        (text, other)
+                    } else {
                         let Term::Text(text) = &**other else { return None };
                         (text, one)
                     };
@@ -214,9 +216,21 @@ impl Property {
         let part: Vec<char> = part.chars().collect();
         let found = state as usize;
         let next = match &self.test {
-            TextTest::Equals(_) => if part.get(found) == Some(&char) { found + 1 } else { part.len() + 1 },
+            TextTest::Equals(_) => {
+                if part.get(found) == Some(&char) {
+                    found + 1
+                } else {
+                    part.len() + 1
+                }
+            }
             TextTest::StartsWith(_) if found == part.len() => found,
-            TextTest::StartsWith(_) => if part.get(found) == Some(&char) { found + 1 } else { part.len() + 1 },
+            TextTest::StartsWith(_) => {
+                if part.get(found) == Some(&char) {
+                    found + 1
+                } else {
+                    part.len() + 1
+                }
+            }
             TextTest::Contains(_) if found == part.len() => found,
             // The longest beginning of the part that ends here.
             _ => {
@@ -416,9 +430,8 @@ impl Texts {
         let alive = |state: &[u32]| {
             automata.iter().zip(state).all(|((of, has), state)| of.reaches[usize::from(*has)][*state as usize])
         };
-        let ends = |state: &[u32]| {
-            automata.iter().zip(state).all(|((of, has), state)| of.accepts[*state as usize] == *has)
-        };
+        let ends =
+            |state: &[u32]| automata.iter().zip(state).all(|((of, has), state)| of.accepts[*state as usize] == *has);
         let start = vec![0_u32; automata.len()];
         if !alive(&start) {
             return Found::Nothing;
@@ -451,7 +464,10 @@ impl Texts {
                         .map(|((of, _), state)| of.next[*state as usize * width + index])
                         .collect();
                     // Below the least length, a state is reached at several lengths.
-                    if !alive(&after) || next.contains_key(&after) || (length + 1 > least && !seen.insert(after.clone())) {
+                    if !alive(&after)
+                        || next.contains_key(&after)
+                        || (length + 1 > least && !seen.insert(after.clone()))
+                    {
                         continue;
                     }
                     next.insert(after, (state.clone(), *char));

@@ -335,7 +335,9 @@ fn differences(
         // Both are the same constant.
         let constant = |path: &Path| {
             let mut equal = known.get(path).into_iter().flatten().filter_map(|(of, (_, (atom, value)))| match atom {
-                Atom::Text(TextTest::Equals(text), Term::At(_)) if *value && of == path => Some((text.clone(), atom.clone())),
+                Atom::Text(TextTest::Equals(text), Term::At(_)) if *value && of == path => {
+                    Some((text.clone(), atom.clone()))
+                }
                 _ => None,
             });
             equal.next()
@@ -373,7 +375,8 @@ fn another(
     known: &BTreeMap<Path, Vec<(Path, Known)>>,
     found: &mut BTreeMap<Path, String>,
 ) {
-    let mut wanted: Vec<_> = known.get(group).into_iter().flatten().map(|(_, (property, _))| property.clone()).collect();
+    let mut wanted: Vec<_> =
+        known.get(group).into_iter().flatten().map(|(_, (property, _))| property.clone()).collect();
     let text = found.get(group).cloned().unwrap_or_default();
     let taken = TextTest::Equals(text.into());
     if let Some((_, property)) = Property::new(&taken, &Term::At([].into())) {

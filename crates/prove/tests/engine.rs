@@ -30,7 +30,8 @@ impl Random {
 
 /// The pods of all fixtures of the catalogue.
 fn pods() -> Vec<Json> {
-    let fixtures = catalogue::ALL.iter().flat_map(|check| serde_saphyr::from_str::<Vec<Fixture>>(check.fixtures).unwrap());
+    let fixtures =
+        catalogue::ALL.iter().flat_map(|check| serde_saphyr::from_str::<Vec<Fixture>>(check.fixtures).unwrap());
     fixtures.map(|fixture| fixture.pod()).collect()
 }
 
@@ -75,9 +76,36 @@ fn change(random: &mut Random, of: &mut Json, other: &Json) {
 
 /// The fields that each object has.
 const REQUIRED: &[&str] = &[
-    "name", "containers", "metadata", "spec", "apiVersion", "kind", "path", "type", "mountPath", "driver", "value",
-    "containerPort", "port", "topologyKey", "key", "operator", "secretName", "claimName", "nodeSelectorTerms", "sources",
-    "resource", "server", "image", "volumeID", "lun", "targetPortal", "iqn", "devicePath", "ip", "conditionType",
+    "name",
+    "containers",
+    "metadata",
+    "spec",
+    "apiVersion",
+    "kind",
+    "path",
+    "type",
+    "mountPath",
+    "driver",
+    "value",
+    "containerPort",
+    "port",
+    "topologyKey",
+    "key",
+    "operator",
+    "secretName",
+    "claimName",
+    "nodeSelectorTerms",
+    "sources",
+    "resource",
+    "server",
+    "image",
+    "volumeID",
+    "lun",
+    "targetPortal",
+    "iqn",
+    "devicePath",
+    "ip",
+    "conditionType",
 ];
 
 /// The programs of a policy.
@@ -164,7 +192,10 @@ fn formulas_agree_with_evaluator() {
                     ("request".to_owned(), request),
                     ("oldObject".to_owned(), if operation == Operation::Create { Json::Null } else { old }),
                 ]);
-                bound.insert("params".to_owned(), if round % 9 == 8 { Json::Null } else { params.clone().unwrap_or(Json::Null) });
+                bound.insert(
+                    "params".to_owned(),
+                    if round % 9 == 8 { Json::Null } else { params.clone().unwrap_or(Json::Null) },
+                );
                 let mut activation = Activation::new().with_variables();
                 for (name, value) in &bound {
                     activation = activation.bind(name.as_str(), Value::from_json(value));
@@ -182,7 +213,14 @@ fn formulas_agree_with_evaluator() {
                     for (found, expected) in found.into_iter().zip(expected) {
                         match found {
                             Some(found) => {
-                                let context = || format!("{name}: {result:?}, {:?}\n{}\n{bound:?}", [truth.yes, truth.no, truth.error].map(|of| concrete.holds(&encoded.formulas, of)), texts[index]);
+                                let context = || {
+                                    format!(
+                                        "{name}: {result:?}, {:?}\n{}\n{bound:?}",
+                                        [truth.yes, truth.no, truth.error]
+                                            .map(|of| concrete.holds(&encoded.formulas, of)),
+                                        texts[index]
+                                    )
+                                };
                                 assert_eq!(found, expected, "{}", context());
                             }
                             None => undecided += 1,

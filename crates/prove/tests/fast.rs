@@ -23,7 +23,9 @@ fn fast_path_of_each_example_is_proved_sound() {
                     let start = Instant::now();
                     let answer = requests.left_out_are_admitted(&policy);
                     let text = match &answer {
-                        Answer::Proved(proved) => format!("proved, {} cases, {} clauses", proved.cases(), proved.clauses()),
+                        Answer::Proved(proved) => {
+                            format!("proved, {} cases, {} clauses", proved.cases(), proved.clauses())
+                        }
                         Answer::Counterexample(request) => format!("perhaps not: {request:?}"),
                         Answer::Unknown(why) => format!("unknown: {why}"),
                     };

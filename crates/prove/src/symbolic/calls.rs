@@ -79,8 +79,24 @@ impl Evaluator<'_> {
             };
         }
         let known = [
-            "all", "exists", "filter", "map", "orValue", "or", "hasValue", "value", "optMap", "optFlatMap", "startsWith",
-            "endsWith", "contains", "lowerAscii", "indexOf", "substring", "join", "replace",
+            "all",
+            "exists",
+            "filter",
+            "map",
+            "orValue",
+            "or",
+            "hasValue",
+            "value",
+            "optMap",
+            "optFlatMap",
+            "startsWith",
+            "endsWith",
+            "contains",
+            "lowerAscii",
+            "indexOf",
+            "substring",
+            "join",
+            "replace",
         ];
         if !known.contains(&name) {
             return unsupported(format!("the function {name}"));

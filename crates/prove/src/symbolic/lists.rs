@@ -85,7 +85,9 @@ impl Evaluator<'_> {
                     }
                 }
                 Value::Record(entries) => {
-                    all.extend(entries.keys().map(|key| Elements::one(*guard, Value::Text(Term::Text(Rc::clone(key))))));
+                    all.extend(
+                        entries.keys().map(|key| Elements::one(*guard, Value::Text(Term::Text(Rc::clone(key))))),
+                    );
                 }
                 _ => return unsupported("a loop over what is no list"),
             }
@@ -142,7 +144,9 @@ impl Evaluator<'_> {
 
     /// `of.all(name, body)`, or `exists`.
     pub(super) fn loops(&mut self, of: &Choice, args: &[Node], scope: &Scope, all: bool) -> Result<Truth> {
-        let [Node { expr: Expr::Ident(name), .. }, body] = args else { return unsupported("a loop with two variables") };
+        let [Node { expr: Expr::Ident(name), .. }, body] = args else {
+            return unsupported("a loop with two variables");
+        };
         let (elements, missing) = self.elements(of)?;
         let (mut holds, mut fails, mut errors) = (Vec::new(), Vec::new(), Vec::new());
         for one in self.named(&elements) {
@@ -250,7 +254,9 @@ impl Evaluator<'_> {
                     let item = Item::All(Rc::clone(path), Rc::new(crate::universe::Type::Other));
                     elements.push(Elements { over: [].into(), guard: *guard, item });
                 }
-                value => elements.extend(self.elements(&Choice { values: vec![(*guard, value.clone())], error: None })?.0),
+                value => {
+                    elements.extend(self.elements(&Choice { values: vec![(*guard, value.clone())], error: None })?.0)
+                }
             }
         }
         match (values.is_empty(), elements.is_empty()) {
@@ -299,7 +305,8 @@ impl Evaluator<'_> {
 
     /// Whether lists, each of which counts if its guard holds, have together at least so many elements.
     fn lists_at_least(&mut self, lists: &[(Formula, Path)], count: u64) -> Result<Formula> {
-        let (fixed, open): (Vec<_>, Vec<_>) = lists.iter().filter(|(guard, _)| *guard != FALSE).partition(|(guard, _)| *guard == TRUE);
+        let (fixed, open): (Vec<_>, Vec<_>) =
+            lists.iter().filter(|(guard, _)| *guard != FALSE).partition(|(guard, _)| *guard == TRUE);
         if open.len() > MOST_COUNTED {
             return unsupported("the size of many lists together");
         }

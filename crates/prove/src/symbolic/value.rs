@@ -176,7 +176,8 @@ impl Item {
 
 impl Choice {
     fn renamed(&self, names: &HashMap<Var, Var>, formulas: &mut Formulas) -> Self {
-        let value = |(guard, value): &(Formula, Value)| (formulas.rename(*guard, names), value.renamed(names, formulas));
+        let value =
+            |(guard, value): &(Formula, Value)| (formulas.rename(*guard, names), value.renamed(names, formulas));
         let values = self.values.iter().map(value).collect();
         Self { values, error: self.error.map(|error| formulas.rename(error, names)) }
     }
