@@ -1,6 +1,6 @@
 //! The parts of atoms: their paths, and the same with other elements.
 
-use std::{collections::HashMap, rc::Rc};
+use std::{collections::BTreeMap, rc::Rc};
 
 use crate::formula::{Atom, Path, Term, Var, path_renamed};
 
@@ -21,7 +21,7 @@ impl Term {
 
     /// The same of other elements.
     #[must_use]
-    pub fn renamed(&self, names: &HashMap<Var, Var>) -> Self {
+    pub fn renamed(&self, names: &BTreeMap<Var, Var>) -> Self {
         let inner = |of: &Rc<Self>| Rc::new(of.renamed(names));
         match self {
             Self::Text(_) | Self::Int(_) | Self::Bool(_) => self.clone(),
@@ -62,7 +62,7 @@ impl Atom {
 
     /// The same of other elements.
     #[must_use]
-    pub fn renamed(&self, names: &HashMap<Var, Var>) -> Self {
+    pub fn renamed(&self, names: &BTreeMap<Var, Var>) -> Self {
         match self {
             Self::Present(path) => Self::Present(path_renamed(path, names)),
             Self::Holds(path) => Self::Holds(path_renamed(path, names)),

@@ -1,13 +1,13 @@
 //! Brings quantifiers as far down as they go: over nothing that does not mention their element, and over one case at a time.
 
-use std::{collections::HashMap, rc::Rc};
+use std::{collections::BTreeMap, rc::Rc};
 
 use crate::formula::{Formula, Formulas, Node, Path, Var};
 
 /// Formulas in normal form with smaller scopes. They mean the same.
 #[derive(Debug, Default)]
 pub struct Scopes {
-    done: HashMap<Formula, Formula>,
+    done: BTreeMap<Formula, Formula>,
 }
 
 impl Scopes {

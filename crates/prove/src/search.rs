@@ -2,7 +2,7 @@
 
 use std::{
     cell::RefCell,
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet},
     rc::Rc,
 };
 
@@ -11,8 +11,9 @@ use batsat::{Callbacks, ClauseKind, Lit, Solver, SolverInterface as _, SolverOpt
 use crate::{
     clauses::Clauses,
     formula::{Atom, FALSE, Formula, Formulas, Path, Var},
+    property::Property,
     rup::{self, Literal},
-    text::{Property, Texts},
+    text::Texts,
     theory::{self, Assignment, Values},
 };
 
@@ -174,7 +175,7 @@ fn one_search(
     for _ in 0..MOST_ROUNDS {
         let result = solver.solve_limited(&[]);
         if result == lbool::FALSE {
-            certificate.proof = learnt.0.proof.borrow().clone();
+            certificate.proof.clone_from(&learnt.0.proof.borrow());
             return match certificate.check() {
                 Some(proved) => Outcome::Nothing(Proved { cases: cases.len() - seeming.len(), ..proved }),
                 None => Outcome::GaveUp("the certificate was not accepted"),
@@ -226,7 +227,7 @@ fn one_search(
 }
 
 /// The atoms that say of texts that they have a property, by path.
-type Places = HashMap<Property, BTreeMap<Path, Atom>>;
+type Places = BTreeMap<Property, BTreeMap<Path, Atom>>;
 
 fn places<'a>(atoms: impl Iterator<Item = &'a Atom>) -> Places {
     let mut places = Places::new();

@@ -11,7 +11,8 @@ use palisade_cel::{
 use crate::{
     Answer, Operation, Policy, Requests,
     formula::{Term, TextTest},
-    text::{Found, Property, Texts},
+    property::Property,
+    text::{Found, Texts},
     universe::{self, Type},
 };
 

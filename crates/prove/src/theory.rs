@@ -1,13 +1,14 @@
 //! Which atoms exclude each other by what they say of texts, numbers and lengths.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet},
     rc::Rc,
 };
 
 use crate::{
     formula::{Atom, Path, Term, TextTest},
-    text::{Found, Property, Texts},
+    property::Property,
+    text::{Found, Texts},
 };
 
 /// Atoms with their values: a conflict if no request has them so.
@@ -67,7 +68,7 @@ pub fn is_conflict(atoms: &Assignment, texts: &mut Texts) -> bool {
 }
 
 fn lengths(assignment: &Assignment) -> Vec<Assignment> {
-    let mut limits: HashMap<&Path, (u64, u64)> = HashMap::new();
+    let mut limits: BTreeMap<&Path, (u64, u64)> = BTreeMap::new();
     for (atom, value) in assignment {
         if let Atom::Long(lists, least) = atom
             && let [list] = &**lists

@@ -84,7 +84,7 @@ impl Evaluator<'_> {
             }
             (Value::Opaque(_) | Value::Object(..) | Value::Map(..) | Value::Other(_), _)
             | (_, Value::Opaque(_) | Value::Other(_)) => {
-                let mut terms = [self.term(one)?, self.term(other)?];
+                let mut terms = [Self::term(one)?, Self::term(other)?];
                 terms.sort();
                 Ok(self.formulas.atom(Atom::Opaque("==".into(), terms.into())))
             }

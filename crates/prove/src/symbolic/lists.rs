@@ -1,6 +1,6 @@
 //! Lists: their elements, loops over them, and their sizes.
 
-use std::{collections::HashMap, rc::Rc, sync::Arc};
+use std::{collections::BTreeMap, rc::Rc, sync::Arc};
 
 use palisade_cel::ast::{Expr, Node};
 
@@ -99,7 +99,7 @@ impl Evaluator<'_> {
     pub(super) fn named(&mut self, elements: &[Elements]) -> Vec<Named> {
         let mut all = Vec::new();
         for one in elements {
-            let mut names = HashMap::new();
+            let mut names = BTreeMap::new();
             let mut over = Vec::new();
             for (list, var) in one.over.iter() {
                 let list = crate::formula::path_renamed(list, &names);
@@ -220,6 +220,13 @@ impl Evaluator<'_> {
         let (pairs, error) = self.pairs(one, list);
         let mut cases = Vec::new();
         for (guard, value, list) in pairs {
+            if let (Value::Text(Term::Text(key)), Value::Map(path, _)) = (&value, &list) {
+                // It is one of the map's named keys from now on.
+                self.grown |= self.keys.insert(Rc::clone(key));
+                let present = self.formulas.atom(Atom::Present(child(path, Step::Key(Rc::clone(key)))));
+                cases.push((guard, present));
+                continue;
+            }
             let (elements, _) = self.elements(&Choice::of(list))?;
             let mut found = Vec::new();
             for element in self.named(&elements) {
@@ -227,13 +234,6 @@ impl Evaluator<'_> {
                 found.push(self.some(&element, same));
             }
             cases.push((guard, self.formulas.or(found)));
-        }
-        // A key that an expression names is one of the map's named keys.
-        if let [(_, Value::Text(Term::Text(key)))] = one.values.as_slice()
-            && list.values.iter().any(|(_, value)| matches!(value, Value::Map(..)))
-            && self.keys.insert(Rc::clone(key))
-        {
-            self.grown = true;
         }
         Ok(self.decided(cases, error))
     }
@@ -255,7 +255,7 @@ impl Evaluator<'_> {
                     elements.push(Elements { over: [].into(), guard: *guard, item });
                 }
                 value => {
-                    elements.extend(self.elements(&Choice { values: vec![(*guard, value.clone())], error: None })?.0)
+                    elements.extend(self.elements(&Choice { values: vec![(*guard, value.clone())], error: None })?.0);
                 }
             }
         }
