@@ -1,6 +1,6 @@
 //! The parts of atoms: their paths, and the same with other elements.
 
-use std::{collections::HashMap, rc::Rc};
+use std::{collections::BTreeMap, rc::Rc};
 
 use crate::formula::{Atom, Path, Term, Var, path_renamed};
 
@@ -21,7 +21,7 @@ impl Term {
 
     /// The same of other elements.
     #[must_use]
-    pub fn renamed(&self, names: &HashMap<Var, Var>) -> Self {
+    pub fn renamed(&self, names: &BTreeMap<Var, Var>) -> Self {
         let inner = |of: &Rc<Self>| Rc::new(of.renamed(names));
         match self {
             Self::Text(_) | Self::Int(_) | Self::Bool(_) => self.clone(),
@@ -30,9 +30,7 @@ impl Term {
             Self::Before(of, end) => Self::Before(inner(of), *end),
             Self::Skip(of, count) => Self::Skip(inner(of), *count),
             Self::Lower(of) => Self::Lower(inner(of)),
-            Self::Call(name, args) => {
-                Self::Call(Rc::clone(name), args.iter().map(|arg| arg.renamed(names)).collect())
-            }
+            Self::Call(name, args) => Self::Call(Rc::clone(name), args.iter().map(|arg| arg.renamed(names)).collect()),
         }
     }
 
@@ -64,7 +62,7 @@ impl Atom {
 
     /// The same of other elements.
     #[must_use]
-    pub fn renamed(&self, names: &HashMap<Var, Var>) -> Self {
+    pub fn renamed(&self, names: &BTreeMap<Var, Var>) -> Self {
         match self {
             Self::Present(path) => Self::Present(path_renamed(path, names)),
             Self::Holds(path) => Self::Holds(path_renamed(path, names)),
@@ -75,7 +73,9 @@ impl Atom {
                 if one <= other { Self::SameText(one, other) } else { Self::SameText(other, one) }
             }
             Self::AtMost(one, other) => Self::AtMost(one.renamed(names), other.renamed(names)),
-            Self::Long(lists, least) => Self::Long(lists.iter().map(|list| path_renamed(list, names)).collect(), *least),
+            Self::Long(lists, least) => {
+                Self::Long(lists.iter().map(|list| path_renamed(list, names)).collect(), *least)
+            }
             Self::Opaque(name, args) => {
                 Self::Opaque(Rc::clone(name), args.iter().map(|arg| arg.renamed(names)).collect())
             }

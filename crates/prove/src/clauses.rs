@@ -5,7 +5,7 @@
 //! clauses is a request.
 
 use std::{
-    collections::{BTreeMap, HashMap, VecDeque},
+    collections::{BTreeMap, VecDeque},
     rc::Rc,
 };
 
@@ -21,9 +21,9 @@ const MOST_CLAUSES: usize = 400_000;
 /// Names of elements of which one case at a time uses some.
 #[derive(Debug, Default)]
 struct Pool {
-    names: HashMap<Path, Vec<Var>>,
+    names: BTreeMap<Path, Vec<Var>>,
     /// How many cases have a part.
-    shared: HashMap<Formula, usize>,
+    shared: BTreeMap<Formula, usize>,
 }
 
 /// The clauses of a formula.
@@ -36,15 +36,16 @@ pub struct Clauses<'a> {
     pub atoms: BTreeMap<Atom, Literal>,
     /// The named elements of each list.
     pub elements: BTreeMap<Path, Vec<Var>>,
-    literals: HashMap<Formula, Literal>,
+    literals: BTreeMap<Formula, Literal>,
     /// What is said of each element of a list: if the literal holds, the formula of this variable does.
-    universal: HashMap<Path, Vec<(Literal, Var, Formula)>>,
+    universal: BTreeMap<Path, Vec<(Literal, Var, Formula)>>,
     open: VecDeque<(Path, Var, Literal, Var, Formula)>,
-    witnesses: HashMap<Path, Var>,
+    witnesses: BTreeMap<Path, Var>,
     next: Literal,
     names: usize,
     /// The literals of the cases.
     pub cases: Vec<Literal>,
+    needs: BTreeMap<Formula, bool>,
     few: bool,
     complete: bool,
 }
@@ -58,13 +59,14 @@ impl<'a> Clauses<'a> {
             clauses: Vec::new(),
             atoms: BTreeMap::new(),
             elements: BTreeMap::new(),
-            literals: HashMap::new(),
-            universal: HashMap::new(),
+            literals: BTreeMap::new(),
+            universal: BTreeMap::new(),
             open: VecDeque::new(),
-            witnesses: HashMap::new(),
+            witnesses: BTreeMap::new(),
             next: 0,
             names: 0,
             cases: Vec::new(),
+            needs: BTreeMap::new(),
             few,
             complete: true,
         };
@@ -77,7 +79,7 @@ impl<'a> Clauses<'a> {
                 break;
             }
             let exists = all.exists(&list, element);
-            let body = all.formulas.rename(body, &HashMap::from([(var, element)]));
+            let body = all.formulas.rename(body, &BTreeMap::from([(var, element)]));
             if body != TRUE {
                 let body = all.literal(body);
                 all.clauses.push(vec![-holds, -exists, body]);
@@ -202,7 +204,7 @@ impl<'a> Clauses<'a> {
             let case = if self.few && !outermost {
                 self.literal(*case)
             } else {
-                self.pooled(*case, &mut pool, &mut HashMap::new())
+                self.pooled(*case, &mut pool, &mut BTreeMap::new())
             };
             if outermost {
                 // A literal of its own, so that a case can be left out without saying anything else.
@@ -218,12 +220,26 @@ impl<'a> Clauses<'a> {
         literal
     }
 
+    /// Whether it says that an element exists.
+    fn needs_names(&mut self, of: Formula) -> bool {
+        if let Some(found) = self.needs.get(&of) {
+            return *found;
+        }
+        let found = match self.formulas.node(of).clone() {
+            Node::Exists(..) => true,
+            Node::And(parts) | Node::Or(parts) => parts.iter().any(|part| self.needs_names(*part)),
+            _ => false,
+        };
+        self.needs.insert(of, found);
+        found
+    }
+
     /// As [`Self::literal`], with names of a pool, of which so many are used on the way here.
-    fn pooled(&mut self, of: Formula, pool: &mut Pool, used: &mut HashMap<Path, usize>) -> Literal {
+    fn pooled(&mut self, of: Formula, pool: &mut Pool, used: &mut BTreeMap<Path, usize>) -> Literal {
         if pool.shared.get(&of).is_some_and(|count| *count > 1) {
             return self.literal(of);
         }
-        if self.literals.contains_key(&of) {
+        if self.literals.contains_key(&of) || !self.needs_names(of) {
             return self.literal(of);
         }
         match self.formulas.node(of).clone() {
@@ -265,7 +281,7 @@ impl<'a> Clauses<'a> {
                     pool.names.entry(Rc::clone(&list)).or_default().push(element);
                 }
                 let exists = self.exists(&list, element);
-                let body = self.formulas.rename(body, &HashMap::from([(var, element)]));
+                let body = self.formulas.rename(body, &BTreeMap::from([(var, element)]));
                 let body = self.pooled(body, pool, used);
                 self.clauses.extend([vec![-literal, exists], vec![-literal, body]]);
                 literal
@@ -280,7 +296,7 @@ impl<'a> Clauses<'a> {
         let Some(element) = element else { return literal };
         let exists = self.exists(list, element);
         self.clauses.push(vec![-literal, exists]);
-        let body = self.formulas.rename(body, &HashMap::from([(var, element)]));
+        let body = self.formulas.rename(body, &BTreeMap::from([(var, element)]));
         let body = self.literal(body);
         self.clauses.push(vec![-literal, body]);
         literal

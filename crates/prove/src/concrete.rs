@@ -1,7 +1,7 @@
 //! The value of a formula for one request: its definition, without any of the steps of a search.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet},
     rc::Rc,
 };
 
@@ -19,7 +19,7 @@ pub struct Concrete<'a> {
 }
 
 /// The elements that are bound: each by its place in its list.
-type Bound = HashMap<Var, usize>;
+type Bound = BTreeMap<Var, usize>;
 
 enum Place<'a> {
     Value(&'a Json),

@@ -4,36 +4,11 @@
 //! below. So equal formulas are one formula, and no quantifier binds a name that is bound outside of it.
 
 use std::{
-    collections::{BTreeSet, HashMap, HashSet},
+    collections::{BTreeMap, BTreeSet},
     rc::Rc,
 };
 
-/// An element of a list or an entry of a map: bound by a quantifier, or a constant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Var(pub u32);
-
-/// A step of a path.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Step {
-    /// A field of an object.
-    Field(Rc<str>),
-    /// The value of a named key of a map.
-    Key(Rc<str>),
-    /// An element of a list, or an entry of a map with none of the named keys.
-    Element(Var),
-    /// The key of such an entry.
-    EntryKey,
-    /// The value of such an entry.
-    EntryValue,
-}
-
-/// A place in a request; the first step names a variable such as `object`.
-pub type Path = Rc<[Step]>;
-
-/// A path with one step more.
-pub fn child(path: &Path, step: Step) -> Path {
-    path.iter().cloned().chain([step]).collect()
-}
+pub use crate::path::{Path, Step, Var, child, elements, path_renamed, schema};
 
 /// A text or a number.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -97,7 +72,7 @@ pub enum Atom {
 pub struct Formula(u32);
 
 /// What a formula is made of.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Node {
     /// Always true, or never.
     Constant(bool),
@@ -119,12 +94,12 @@ pub enum Node {
 #[derive(Debug)]
 pub struct Formulas {
     nodes: Vec<Node>,
-    ids: HashMap<Node, Formula>,
+    ids: BTreeMap<Node, Formula>,
     free: Vec<Rc<BTreeSet<Var>>>,
-    names: HashMap<(Path, u32), Var>,
-    levels: HashMap<Var, (Path, u32)>,
+    names: BTreeMap<(Path, u32), Var>,
+    levels: BTreeMap<Var, (Path, u32)>,
     next: u32,
-    negated: HashMap<(Formula, bool), Formula>,
+    negated: BTreeMap<(Formula, bool), Formula>,
 }
 
 /// Never true.
@@ -136,12 +111,12 @@ impl Default for Formulas {
     fn default() -> Self {
         let mut all = Self {
             nodes: Vec::new(),
-            ids: HashMap::new(),
+            ids: BTreeMap::new(),
             free: Vec::new(),
-            names: HashMap::new(),
-            levels: HashMap::new(),
+            names: BTreeMap::new(),
+            levels: BTreeMap::new(),
             next: 0,
-            negated: HashMap::new(),
+            negated: BTreeMap::new(),
         };
         all.make(Node::Constant(false));
         all.make(Node::Constant(true));
@@ -240,7 +215,7 @@ impl Formulas {
         let (unit, zero) = (Self::constant(all), Self::constant(!all));
         let mut open: Vec<Formula> = parts.into_iter().collect();
         open.reverse();
-        let (mut seen, mut kept) = (HashSet::new(), Vec::new());
+        let (mut seen, mut kept) = (BTreeSet::new(), Vec::new());
         while let Some(part) = open.pop() {
             if part == unit {
                 continue;
@@ -282,9 +257,9 @@ impl Formulas {
             return if exists { self.and([some, body]) } else { self.or([none, body]) };
         }
         let schema = schema(list);
-        let level = self.level(body, &schema, &mut HashMap::new());
+        let level = self.level(body, &schema, &mut BTreeMap::new());
         let name = self.name(schema, level);
-        let body = self.rename(body, &HashMap::from([(var, name)]));
+        let body = self.rename(body, &BTreeMap::from([(var, name)]));
         let list = Rc::clone(list);
         self.make(if exists { Node::Exists(list, name, body) } else { Node::Forall(list, name, body) })
     }
@@ -301,7 +276,7 @@ impl Formulas {
     }
 
     /// A level above all quantifiers over such a list in it.
-    fn level(&self, of: Formula, schema: &Path, known: &mut HashMap<Formula, u32>) -> u32 {
+    fn level(&self, of: Formula, schema: &Path, known: &mut BTreeMap<Formula, u32>) -> u32 {
         if let Some(level) = known.get(&of) {
             return *level;
         }
@@ -324,11 +299,11 @@ impl Formulas {
     }
 
     /// The formula with other elements. None of the new ones is bound in it.
-    pub fn rename(&mut self, of: Formula, names: &HashMap<Var, Var>) -> Formula {
-        self.renamed(of, names, &mut HashMap::new())
+    pub fn rename(&mut self, of: Formula, names: &BTreeMap<Var, Var>) -> Formula {
+        self.renamed(of, names, &mut BTreeMap::new())
     }
 
-    fn renamed(&mut self, of: Formula, names: &HashMap<Var, Var>, done: &mut HashMap<Formula, Formula>) -> Formula {
+    fn renamed(&mut self, of: Formula, names: &BTreeMap<Var, Var>, done: &mut BTreeMap<Formula, Formula>) -> Formula {
         if !self.free(of).iter().any(|var| names.contains_key(var)) {
             return of;
         }
@@ -393,27 +368,4 @@ impl Formulas {
         self.negated.insert((of, positive), result);
         result
     }
-}
-
-/// The elements that a path leads through.
-pub fn elements(path: &Path) -> impl Iterator<Item = Var> + '_ {
-    path.iter().filter_map(|step| if let Step::Element(var) = step { Some(*var) } else { None })
-}
-
-/// The path without its elements: where the schema describes it.
-pub fn schema(path: &Path) -> Path {
-    let step = |step: &Step| if let Step::Element(_) = step { Step::Element(Var(0)) } else { step.clone() };
-    path.iter().map(step).collect()
-}
-
-/// The path through other elements.
-pub fn path_renamed(path: &Path, names: &HashMap<Var, Var>) -> Path {
-    if !elements(path).any(|var| names.contains_key(&var)) {
-        return Rc::clone(path);
-    }
-    let step = |step: &Step| match step {
-        Step::Element(var) => Step::Element(names.get(var).copied().unwrap_or(*var)),
-        step => step.clone(),
-    };
-    path.iter().map(step).collect()
 }

@@ -8,12 +8,12 @@
 //!
 //! Each module uses only modules before it:
 //!
-//! 1. Formulas: `formula`, `atom`, `scope`.
+//! 1. Formulas: `path`, `formula`, `atom`, `scope`.
 //! 2. The types of requests, and expressions as formulas: `universe`, `symbolic`.
 //! 3. Clauses: `rup`, `clauses`.
-//! 4. Texts and numbers: `text`, `theory`.
-//! 5. Answers: `search`, `model`, `question`.
-//! 6. To compare with: `concrete`.
+//! 4. Texts and numbers: `property`, `text`, `theory`.
+//! 5. Answers: `search`, `concrete`, `model`, `question`.
+
 #![warn(missing_docs)]
 
 mod atom;
@@ -21,6 +21,8 @@ pub mod clauses;
 pub mod concrete;
 pub mod formula;
 pub mod model;
+pub mod path;
+pub mod property;
 pub mod question;
 pub mod rup;
 pub mod scope;
@@ -31,3 +33,6 @@ pub mod theory;
 pub mod universe;
 
 pub use question::{Answer, Operation, Policy, Requests};
+
+#[cfg(test)]
+mod tests;

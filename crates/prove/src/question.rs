@@ -11,11 +11,12 @@ use palisade_cel::{
 };
 
 use crate::{
+    concrete::Concrete,
     formula::{Atom, Formula, Formulas, Path, Step, TRUE},
     model::{Decoder, Request},
     scope::{Scopes, cases},
     search::{Outcome, Proved, Solution, search},
-    symbolic::{Choice, Evaluator, Unsupported, Value, root},
+    symbolic::{Choice, Evaluator, Truth, Unsupported, Value, root},
     universe::{self, Type},
 };
 
@@ -33,6 +34,11 @@ pub struct Policy {
 /// The syntax that the questions are asked in.
 const SYNTAX: Syntax = Syntax { two_variables: true, sort_by: false, escaped_names: false, before_1_33: false };
 
+/// Parses an expression.
+pub fn expression(text: &str) -> Option<Node> {
+    Some(parse_unexpanded(text, SYNTAX).ok()?.root)
+}
+
 impl Policy {
     /// Parses the expressions of a policy; `None` if one does not parse.
     pub fn parse<'e>(
@@ -40,14 +46,13 @@ impl Policy {
         conditions: impl IntoIterator<Item = &'e str>,
         validations: impl IntoIterator<Item = &'e str>,
     ) -> Option<Self> {
-        let parsed = |text: &str| Some(parse_unexpanded(text, SYNTAX).ok()?.root);
         Some(Self {
             variables: variables
                 .into_iter()
-                .map(|(name, text)| Some((name.to_owned(), parsed(text)?)))
+                .map(|(name, text)| Some((name.to_owned(), expression(text)?)))
                 .collect::<Option<_>>()?,
-            conditions: conditions.into_iter().map(parsed).collect::<Option<_>>()?,
-            validations: validations.into_iter().map(parsed).collect::<Option<_>>()?,
+            conditions: conditions.into_iter().map(expression).collect::<Option<_>>()?,
+            validations: validations.into_iter().map(expression).collect::<Option<_>>()?,
         })
     }
 }
@@ -72,6 +77,17 @@ pub struct Requests<'a> {
     pub operation: Operation,
     /// The type of parameters; `None` if the policy has none.
     pub params: Option<&'a Type>,
+}
+
+/// Expressions as formulas.
+#[derive(Debug)]
+pub struct Encoded {
+    /// All formulas.
+    pub formulas: Formulas,
+    /// When each expression is true, false and fails.
+    pub truths: Vec<Truth>,
+    /// The named keys of maps.
+    pub keys: BTreeSet<Rc<str>>,
 }
 
 /// The answer to a question about every request.
@@ -101,8 +117,7 @@ impl Requests<'_> {
         };
         roots.insert("oldObject", Choice::of(old));
         // Match conditions do not see the namespace.
-        let namespace =
-            if conditions { Value::Null } else { object("namespaceObject", &universe::namespace()) };
+        let namespace = if conditions { Value::Null } else { object("namespaceObject", &universe::namespace()) };
         roots.insert("namespaceObject", Choice::of(namespace));
         if let Some(params) = self.params {
             let present = formulas.atom(Atom::Present(root("params")));
@@ -113,8 +128,10 @@ impl Requests<'_> {
         roots
     }
 
-    fn answer(&self, of: Decision, opaque: BTreeSet<String>) -> Answer {
-        let solution = match of {
+    /// The answer whether no request satisfies both formulas.
+    fn answer(&self, formulas: &mut Formulas, always: Formula, one_of: Formula, found: &Found) -> Answer {
+        let question = formulas.and([always, one_of]);
+        let solution = match decide(formulas, always, one_of) {
             Decision::Proved(proved) => return Answer::Proved(proved),
             Decision::Unknown(why) => return Answer::Unknown(why),
             Decision::Perhaps(solution) => solution,
@@ -134,8 +151,14 @@ impl Requests<'_> {
         {
             add("params", params);
         }
-        let used = solution.atoms.keys().any(|atom| matches!(atom, Atom::Opaque(..)));
-        Answer::Counterexample(Box::new(Request { variables, doubts: if used { opaque } else { BTreeSet::new() } }))
+        let request = Request { variables, doubts: found.opaque.clone() };
+        // By the definition of the formula, not by the way to this solution.
+        let concrete = Concrete { variables: &request.variables, keys: &found.keys };
+        match concrete.holds(formulas, question) {
+            Some(false) => Answer::Unknown("a solution is no request".to_owned()),
+            Some(true) => Answer::Counterexample(Box::new(Request { doubts: BTreeSet::new(), ..request })),
+            None => Answer::Counterexample(Box::new(request)),
+        }
     }
 
     fn known(&self) -> BTreeMap<Path, Rc<str>> {
@@ -156,17 +179,30 @@ impl Requests<'_> {
         policy: &Policy,
         formulas: &mut Formulas,
         of: impl Fn(&mut Evaluator<'_>, &Self) -> Result<T, Unsupported>,
-    ) -> Result<(T, BTreeSet<String>), Unsupported> {
+    ) -> Result<(T, Found), Unsupported> {
         let mut keys = BTreeSet::new();
         loop {
             let roots = self.roots(formulas, false);
             let mut evaluator = Evaluator::new(formulas, roots, &policy.variables, &mut keys);
             evaluator.known = self.known();
-            let found = of(&mut evaluator, self)?;
+            let value = of(&mut evaluator, self)?;
             if !evaluator.grown {
-                return Ok((found, evaluator.opaque));
+                let opaque = evaluator.opaque;
+                return Ok((value, Found { opaque, keys }));
             }
         }
+    }
+
+    /// Expressions of a policy as formulas.
+    ///
+    /// # Errors
+    /// An expression in which something is not understood that is no value.
+    pub fn encoded(&self, policy: &Policy, expressions: &[Node]) -> Result<Encoded, Unsupported> {
+        let mut formulas = Formulas::default();
+        let (truths, found) = self.evaluated(policy, &mut formulas, |evaluator, _| {
+            expressions.iter().map(|one| evaluator.condition(one)).collect::<Result<_, _>>()
+        })?;
+        Ok(Encoded { formulas, truths, keys: found.keys })
     }
 
     /// Whether each request that the match conditions leave out would be admitted: no validation of it is false or fails.
@@ -184,9 +220,9 @@ impl Requests<'_> {
         });
         match found {
             Err(Unsupported(why)) => Answer::Unknown(why),
-            Ok(((left_out, admitted), opaque)) => {
+            Ok(((left_out, admitted), found)) => {
                 let not = formulas.not(admitted);
-                self.answer(decide(&mut formulas, left_out, not), opaque)
+                self.answer(&mut formulas, left_out, not, &found)
             }
         }
     }
@@ -202,7 +238,7 @@ impl Requests<'_> {
         });
         match found {
             Err(Unsupported(why)) => Answer::Unknown(why),
-            Ok((fails, opaque)) => self.answer(decide(&mut formulas, TRUE, fails), opaque),
+            Ok((fails, found)) => self.answer(&mut formulas, TRUE, fails, &found),
         }
     }
 }
@@ -226,6 +262,14 @@ fn decide(formulas: &mut Formulas, always: Formula, one_of: Formula) -> Decision
             None => Decision::Perhaps(solution),
         },
     }
+}
+
+/// What an evaluation met.
+struct Found {
+    /// The expressions that are not understood.
+    opaque: BTreeSet<String>,
+    /// The named keys of maps.
+    keys: BTreeSet<Rc<str>>,
 }
 
 /// An answer that is not yet a request.

@@ -115,7 +115,8 @@ impl Checker {
                     kept.push(*index);
                     continue;
                 }
-                let other = (2..self.clauses[*index].len()).find(|at| self.value(self.clauses[*index][*at]) != Some(false));
+                let other =
+                    (2..self.clauses[*index].len()).find(|at| self.value(self.clauses[*index][*at]) != Some(false));
                 if let Some(other) = other {
                     self.clauses[*index].swap(1, other);
                     let watched = self.clauses[*index][1];

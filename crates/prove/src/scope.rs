@@ -1,13 +1,13 @@
 //! Brings quantifiers as far down as they go: over nothing that does not mention their element, and over one case at a time.
 
-use std::{collections::HashMap, rc::Rc};
+use std::{collections::BTreeMap, rc::Rc};
 
 use crate::formula::{Formula, Formulas, Node, Path, Var};
 
 /// Formulas in normal form with smaller scopes. They mean the same.
 #[derive(Debug, Default)]
 pub struct Scopes {
-    done: HashMap<Formula, Formula>,
+    done: BTreeMap<Formula, Formula>,
 }
 
 impl Scopes {
@@ -59,7 +59,11 @@ fn over(formulas: &mut Formulas, exists: bool, list: &Path, var: Var, body: Form
             }
             let inner = if exists { formulas.and(bound) } else { formulas.or(bound) };
             let inner = over(formulas, exists, list, var, inner);
-            if exists { formulas.and(free.into_iter().chain([inner])) } else { formulas.or(free.into_iter().chain([inner])) }
+            if exists {
+                formulas.and(free.into_iter().chain([inner]))
+            } else {
+                formulas.or(free.into_iter().chain([inner]))
+            }
         }
         _ => formulas.quantify(exists, list, var, body),
     }

@@ -1,14 +1,19 @@
 //! Searches a request that satisfies a formula, or a certificate that there is none.
 
-use std::{cell::RefCell, collections::{BTreeMap, BTreeSet, HashMap}, rc::Rc};
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, BTreeSet},
+    rc::Rc,
+};
 
 use batsat::{Callbacks, ClauseKind, Lit, Solver, SolverInterface as _, SolverOpts, Var as Variable, lbool};
 
 use crate::{
     clauses::Clauses,
     formula::{Atom, FALSE, Formula, Formulas, Path, Var},
+    property::Property,
     rup::{self, Literal},
-    text::{Property, Texts},
+    text::Texts,
     theory::{self, Assignment, Values},
 };
 
@@ -143,7 +148,13 @@ pub fn search(formulas: &mut Formulas, always: Formula, cases: &[Formula]) -> Ou
 }
 
 /// With `few` names, it leaves cases out that seem to be possible, and adds their indices to `seeming`.
-fn one_search(formulas: &mut Formulas, always: Formula, cases: &[Formula], few: bool, seeming: &mut Vec<usize>) -> Outcome {
+fn one_search(
+    formulas: &mut Formulas,
+    always: Formula,
+    cases: &[Formula],
+    few: bool,
+    seeming: &mut Vec<usize>,
+) -> Outcome {
     if cases.is_empty() {
         return Outcome::Nothing(Proved::nothing());
     }
@@ -164,7 +175,7 @@ fn one_search(formulas: &mut Formulas, always: Formula, cases: &[Formula], few: 
     for _ in 0..MOST_ROUNDS {
         let result = solver.solve_limited(&[]);
         if result == lbool::FALSE {
-            certificate.proof = learnt.0.proof.borrow().clone();
+            certificate.proof.clone_from(&learnt.0.proof.borrow());
             return match certificate.check() {
                 Some(proved) => Outcome::Nothing(Proved { cases: cases.len() - seeming.len(), ..proved }),
                 None => Outcome::GaveUp("the certificate was not accepted"),
@@ -216,7 +227,7 @@ fn one_search(formulas: &mut Formulas, always: Formula, cases: &[Formula], few: 
 }
 
 /// The atoms that say of texts that they have a property, by path.
-type Places = HashMap<Property, BTreeMap<Path, Atom>>;
+type Places = BTreeMap<Property, BTreeMap<Path, Atom>>;
 
 fn places<'a>(atoms: impl Iterator<Item = &'a Atom>) -> Places {
     let mut places = Places::new();
@@ -242,7 +253,8 @@ fn elsewhere(conflict: Assignment, places: &Places) -> Vec<Assignment> {
         return vec![conflict];
     }
     let at = |path: &Path| -> Option<Assignment> {
-        let atom = |(_, property, value): &(Path, Property, bool)| Some((places.get(property)?.get(path)?.clone(), *value));
+        let atom =
+            |(_, property, value): &(Path, Property, bool)| Some((places.get(property)?.get(path)?.clone(), *value));
         properties.iter().map(atom).collect()
     };
     places.get(first).into_iter().flatten().filter_map(|(path, _)| at(path)).collect()

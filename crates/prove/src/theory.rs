@@ -1,13 +1,14 @@
 //! Which atoms exclude each other by what they say of texts, numbers and lengths.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet},
     rc::Rc,
 };
 
 use crate::{
     formula::{Atom, Path, Term, TextTest},
-    text::{Found, Property, Texts},
+    property::Property,
+    text::{Found, Texts},
 };
 
 /// Atoms with their values: a conflict if no request has them so.
@@ -67,7 +68,7 @@ pub fn is_conflict(atoms: &Assignment, texts: &mut Texts) -> bool {
 }
 
 fn lengths(assignment: &Assignment) -> Vec<Assignment> {
-    let mut limits: HashMap<&Path, (u64, u64)> = HashMap::new();
+    let mut limits: BTreeMap<&Path, (u64, u64)> = BTreeMap::new();
     for (atom, value) in assignment {
         if let Atom::Long(lists, least) = atom
             && let [list] = &**lists
@@ -335,7 +336,9 @@ fn differences(
         // Both are the same constant.
         let constant = |path: &Path| {
             let mut equal = known.get(path).into_iter().flatten().filter_map(|(of, (_, (atom, value)))| match atom {
-                Atom::Text(TextTest::Equals(text), Term::At(_)) if *value && of == path => Some((text.clone(), atom.clone())),
+                Atom::Text(TextTest::Equals(text), Term::At(_)) if *value && of == path => {
+                    Some((text.clone(), atom.clone()))
+                }
                 _ => None,
             });
             equal.next()
@@ -373,7 +376,8 @@ fn another(
     known: &BTreeMap<Path, Vec<(Path, Known)>>,
     found: &mut BTreeMap<Path, String>,
 ) {
-    let mut wanted: Vec<_> = known.get(group).into_iter().flatten().map(|(_, (property, _))| property.clone()).collect();
+    let mut wanted: Vec<_> =
+        known.get(group).into_iter().flatten().map(|(_, (property, _))| property.clone()).collect();
     let text = found.get(group).cloned().unwrap_or_default();
     let taken = TextTest::Equals(text.into());
     if let Some((_, property)) = Property::new(&taken, &Term::At([].into())) {

@@ -38,6 +38,8 @@ pub struct Field {
 
 /// Structs that Go always serializes, although their fields are not required. An object's own are in [`ROOT`].
 const STRUCTS: &[&str] = &["PodTemplateSpec", "JobTemplateSpec"];
+/// Fields that validation requires, before policies see the object, or that are such structs.
+const VALIDATED: &[(&str, &str)] = &[("PodTemplate", "template"), ("ReplicationControllerSpec", "template")];
 /// The fields of each object.
 const ROOT: &[&str] = &["apiVersion", "kind", "metadata", "spec"];
 /// How deep schemas are read that contain themselves.
@@ -50,7 +52,7 @@ const MOST_DEEP: usize = 24;
 pub fn of_kind(schemas: &Schemas, kind: &Kind) -> Option<Type> {
     let Type::Object(object) = of(schemas, schemas.of_kind(kind)?, 0) else { return None };
     let fields = object.iter().map(|(name, field)| {
-        let always = field.always || ROOT.contains(&&**name);
+        let always = field.always || ROOT.contains(&&**name) || VALIDATED.contains(&(kind.kind.as_str(), &**name));
         (Rc::clone(name), Field { of: field.of.clone(), always })
     });
     Some(Type::Object(Rc::new(fields.collect())))
@@ -67,14 +69,12 @@ fn of(schemas: &Schemas, schema: &Json, deep: usize) -> Type {
         let Some(found) = schemas.named(&name) else { return Type::Other };
         let found = of(schemas, found, deep + 1);
         let short = name.rsplit('.').next().unwrap_or_default();
-        return match found {
-            Type::Object(object) if STRUCTS.contains(&short) => {
-                let fields =
-                    object.iter().map(|(name, field)| (Rc::clone(name), Field { always: true, of: field.of.clone() }));
-                Type::Object(Rc::new(fields.collect()))
-            }
-            found => found,
+        let Type::Object(object) = found else { return found };
+        let field = |(name, field): (&Rc<str>, &Field)| {
+            let always = field.always || STRUCTS.contains(&short) || VALIDATED.contains(&(short, &**name));
+            (Rc::clone(name), Field { always, of: field.of.clone() })
         };
+        return Type::Object(Rc::new(object.iter().map(field).collect()));
     }
     if text("format") == "int-or-string" || schema.get("x-kubernetes-int-or-string").is_some() {
         return Type::Other;
@@ -113,12 +113,8 @@ pub fn request() -> Type {
     let texts = || Type::List(Rc::new(Type::Text));
     let version = || object(&[("group", Type::Text), ("version", Type::Text), ("kind", Type::Text)]);
     let resource = || object(&[("group", Type::Text), ("version", Type::Text), ("resource", Type::Text)]);
-    let user = [
-        ("username", Type::Text),
-        ("uid?", Type::Text),
-        ("groups?", texts()),
-        ("extra?", Type::Map(Rc::new(texts()))),
-    ];
+    let user =
+        [("username", Type::Text), ("uid?", Type::Text), ("groups?", texts()), ("extra?", Type::Map(Rc::new(texts())))];
     object(&[
         ("kind", version()),
         ("resource", resource()),

@@ -77,7 +77,9 @@ impl Types {
 pub fn kinds(shape: Shape) -> Vec<(String, &'static str)> {
     match shape {
         Shape::Pods => vec![("v1/Pod".to_owned(), "Pod")],
-        Shape::Workloads => WORKLOADS.iter().map(|one| (format!("{}/{}", one.api_version, one.kind), one.kind)).collect(),
+        Shape::Workloads => {
+            WORKLOADS.iter().map(|one| (format!("{}/{}", one.api_version, one.kind), one.kind)).collect()
+        }
         Shape::Objects => Vec::new(),
     }
 }

@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// Crates that can be used without the operator.
-const TOOLKIT: [&str; 6] = ["kube-json", "cel", "admission", "manifest", "lint", "policy-test"];
+const TOOLKIT: [&str; 7] = ["kube-json", "cel", "admission", "manifest", "lint", "policy-test", "prove"];
 /// Other crates that `cargo install palisade-cli` needs, and the command line.
 const COMMAND_LINE: [&str; 9] =
     ["checks", "api", "compiler", "mutation", "gate", "migrate", "profiles", "runtime", "cli"];

@@ -9,7 +9,7 @@ use std::{
 use serde_json::Value as Json;
 
 /// Crates that promise "no I/O, no clock, no environment".
-const PURE: [&str; 13] = [
+const PURE: [&str; 14] = [
     "palisade-admission",
     "palisade-api",
     "palisade-cel",
@@ -23,16 +23,18 @@ const PURE: [&str; 13] = [
     "palisade-mutation",
     "palisade-policy-test",
     "palisade-profiles",
+    "palisade-prove",
 ];
 
 /// Kubernetes' admission, offline: usable and published without the product.
-const TOOLKIT: [&str; 6] = [
+const TOOLKIT: [&str; 7] = [
     "palisade-admission",
     "palisade-cel",
     "palisade-kube-json",
     "palisade-lint",
     "palisade-manifest",
     "palisade-policy-test",
+    "palisade-prove",
 ];
 
 /// Crates without which there is no network and no runtime.

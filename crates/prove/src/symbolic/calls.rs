@@ -12,7 +12,7 @@ impl Evaluator<'_> {
         match (name, target, args) {
             ("_&&_", None, [one, other]) => self.both(one, other, scope, false),
             ("_||_", None, [one, other]) => self.both(one, other, scope, true),
-            ("!_", None, [of]) => Ok(self.truth_of(of, scope)?.not().choice()),
+            ("!_", None, [of]) => Ok(self.truth_of(of, scope)?.opposite().choice()),
             ("_?_:_", None, [condition, yes, no]) => self.ternary(condition, yes, no, scope),
             ("has", None, [Node { expr: Expr::Select { operand, field, .. }, .. }]) => self.has(operand, field, scope),
             ("_?._", None, [of, Node { expr: Expr::Literal(palisade_cel::ast::Literal::String(name)), .. }]) => {
@@ -32,15 +32,15 @@ impl Evaluator<'_> {
             }
             ("_!=_", None, [one, other]) => {
                 let (one, other) = (self.value(one, scope)?, self.value(other, scope)?);
-                Ok(self.equal(&one, &other)?.not().choice())
+                Ok(self.equal(&one, &other)?.opposite().choice())
             }
             ("_<=_" | "_<_" | "_>=_" | "_>_", None, [one, other]) => {
                 let (one, other) = (self.value(one, scope)?, self.value(other, scope)?);
                 let truth = match name {
                     "_<=_" => self.ordered(&one, &other)?,
                     "_>=_" => self.ordered(&other, &one)?,
-                    "_<_" => self.ordered(&other, &one)?.not(),
-                    _ => self.ordered(&one, &other)?.not(),
+                    "_<_" => self.ordered(&other, &one)?.opposite(),
+                    _ => self.ordered(&one, &other)?.opposite(),
                 };
                 Ok(truth.choice())
             }
@@ -55,7 +55,7 @@ impl Evaluator<'_> {
             ("dyn", None, [of]) => self.value(of, scope),
             ("string", None, [of]) => {
                 let of = self.value(of, scope)?;
-                self.printed(of)
+                Self::printed(of)
             }
             ("size", None, [of]) | ("size", Some(of), []) => {
                 let of = self.value(of, scope)?;
@@ -79,8 +79,24 @@ impl Evaluator<'_> {
             };
         }
         let known = [
-            "all", "exists", "filter", "map", "orValue", "or", "hasValue", "value", "optMap", "optFlatMap", "startsWith",
-            "endsWith", "contains", "lowerAscii", "indexOf", "substring", "join", "replace",
+            "all",
+            "exists",
+            "filter",
+            "map",
+            "orValue",
+            "or",
+            "hasValue",
+            "value",
+            "optMap",
+            "optFlatMap",
+            "startsWith",
+            "endsWith",
+            "contains",
+            "lowerAscii",
+            "indexOf",
+            "substring",
+            "join",
+            "replace",
         ];
         if !known.contains(&name) {
             return unsupported(format!("the function {name}"));
@@ -104,13 +120,13 @@ impl Evaluator<'_> {
                 let part = self.value(part, scope)?;
                 Ok(self.text_test(name, &of, &part)?.choice())
             }
-            ("lowerAscii", []) => self.texts(&of, |term| match term {
+            ("lowerAscii", []) => Self::texts(&of, |term| match term {
                 Term::Text(text) => Term::Text(text.to_ascii_lowercase().into()),
                 term => Term::Lower(Rc::new(term)),
             }),
             ("indexOf", [part]) => {
                 let part = self.value(part, scope)?;
-                self.index_of(&of, &part)
+                Self::index_of(&of, &part)
             }
             ("substring", [_] | [_, _]) => {
                 let args = args.iter().map(|arg| self.value(arg, scope)).collect::<Result<Vec<_>>>()?;
@@ -130,7 +146,7 @@ impl Evaluator<'_> {
 
     /// `one && other`, or `one || other`. An error is absorbed by an operand that decides.
     fn both(&mut self, one: &Node, other: &Node, scope: &Scope, any: bool) -> Result<Choice> {
-        let turned = |truth: Truth| if any { truth.not() } else { truth };
+        let turned = |truth: Truth| if any { truth.opposite() } else { truth };
         let one = turned(self.truth_of(one, scope)?);
         if one.no == TRUE {
             return Ok(turned(one).choice());
@@ -195,7 +211,7 @@ impl Evaluator<'_> {
     }
 
     /// `string(of)`.
-    fn printed(&mut self, of: Choice) -> Result<Choice> {
+    fn printed(of: Choice) -> Result<Choice> {
         let error = of.error();
         let mut values = Vec::new();
         for (guard, value) in of.values {
@@ -211,7 +227,7 @@ impl Evaluator<'_> {
         Ok(Choice::new(values, error))
     }
 
-    fn texts(&mut self, of: &Choice, change: impl Fn(Term) -> Term) -> Result<Choice> {
+    fn texts(of: &Choice, change: impl Fn(Term) -> Term) -> Result<Choice> {
         let mut values = Vec::new();
         for (guard, value) in &of.values {
             let Value::Text(term) = value else { return unsupported("a function of a value that is no text") };
@@ -220,7 +236,7 @@ impl Evaluator<'_> {
         Ok(Choice::new(values, of.error()))
     }
 
-    fn index_of(&mut self, of: &Choice, part: &Choice) -> Result<Choice> {
+    fn index_of(of: &Choice, part: &Choice) -> Result<Choice> {
         let [(TRUE, Value::Text(Term::Text(part)))] = part.values.as_slice() else {
             return unsupported("indexOf() of a text that is computed");
         };

@@ -11,9 +11,7 @@ pub(super) fn concat(one: Term, other: Term) -> Term {
         (Term::Text(one), other) if one.is_empty() => other,
         (one, Term::Text(other)) if other.is_empty() => one,
         (Term::Text(one), Term::Text(other)) => Term::Text(format!("{one}{other}").into()),
-        (Term::Concat(first, second), other) => {
-            concat((*first).clone(), concat((*second).clone(), other))
-        }
+        (Term::Concat(first, second), other) => concat((*first).clone(), concat((*second).clone(), other)),
         (Term::Text(one), Term::Concat(first, second)) => match &*first {
             Term::Text(first) => concat(Term::Text(format!("{one}{first}").into()), (*second).clone()),
             _ => Term::Concat(Rc::new(Term::Text(one)), Rc::new(Term::Concat(first, second))),
@@ -86,7 +84,7 @@ impl Evaluator<'_> {
             }
             (Value::Opaque(_) | Value::Object(..) | Value::Map(..) | Value::Other(_), _)
             | (_, Value::Opaque(_) | Value::Other(_)) => {
-                let mut terms = [self.term(one)?, self.term(other)?];
+                let mut terms = [Self::term(one)?, Self::term(other)?];
                 terms.sort();
                 Ok(self.formulas.atom(Atom::Opaque("==".into(), terms.into())))
             }

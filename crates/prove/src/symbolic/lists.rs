@@ -1,6 +1,6 @@
 //! Lists: their elements, loops over them, and their sizes.
 
-use std::{collections::HashMap, rc::Rc, sync::Arc};
+use std::{collections::BTreeMap, rc::Rc, sync::Arc};
 
 use palisade_cel::ast::{Expr, Node};
 
@@ -85,7 +85,9 @@ impl Evaluator<'_> {
                     }
                 }
                 Value::Record(entries) => {
-                    all.extend(entries.keys().map(|key| Elements::one(*guard, Value::Text(Term::Text(Rc::clone(key))))));
+                    all.extend(
+                        entries.keys().map(|key| Elements::one(*guard, Value::Text(Term::Text(Rc::clone(key))))),
+                    );
                 }
                 _ => return unsupported("a loop over what is no list"),
             }
@@ -97,7 +99,7 @@ impl Evaluator<'_> {
     pub(super) fn named(&mut self, elements: &[Elements]) -> Vec<Named> {
         let mut all = Vec::new();
         for one in elements {
-            let mut names = HashMap::new();
+            let mut names = BTreeMap::new();
             let mut over = Vec::new();
             for (list, var) in one.over.iter() {
                 let list = crate::formula::path_renamed(list, &names);
@@ -142,7 +144,9 @@ impl Evaluator<'_> {
 
     /// `of.all(name, body)`, or `exists`.
     pub(super) fn loops(&mut self, of: &Choice, args: &[Node], scope: &Scope, all: bool) -> Result<Truth> {
-        let [Node { expr: Expr::Ident(name), .. }, body] = args else { return unsupported("a loop with two variables") };
+        let [Node { expr: Expr::Ident(name), .. }, body] = args else {
+            return unsupported("a loop with two variables");
+        };
         let (elements, missing) = self.elements(of)?;
         let (mut holds, mut fails, mut errors) = (Vec::new(), Vec::new(), Vec::new());
         for one in self.named(&elements) {
@@ -216,6 +220,13 @@ impl Evaluator<'_> {
         let (pairs, error) = self.pairs(one, list);
         let mut cases = Vec::new();
         for (guard, value, list) in pairs {
+            if let (Value::Text(Term::Text(key)), Value::Map(path, _)) = (&value, &list) {
+                // It is one of the map's named keys from now on.
+                self.grown |= self.keys.insert(Rc::clone(key));
+                let present = self.formulas.atom(Atom::Present(child(path, Step::Key(Rc::clone(key)))));
+                cases.push((guard, present));
+                continue;
+            }
             let (elements, _) = self.elements(&Choice::of(list))?;
             let mut found = Vec::new();
             for element in self.named(&elements) {
@@ -223,13 +234,6 @@ impl Evaluator<'_> {
                 found.push(self.some(&element, same));
             }
             cases.push((guard, self.formulas.or(found)));
-        }
-        // A key that an expression names is one of the map's named keys.
-        if let [(_, Value::Text(Term::Text(key)))] = one.values.as_slice()
-            && list.values.iter().any(|(_, value)| matches!(value, Value::Map(..)))
-            && self.keys.insert(Rc::clone(key))
-        {
-            self.grown = true;
         }
         Ok(self.decided(cases, error))
     }
@@ -250,7 +254,9 @@ impl Evaluator<'_> {
                     let item = Item::All(Rc::clone(path), Rc::new(crate::universe::Type::Other));
                     elements.push(Elements { over: [].into(), guard: *guard, item });
                 }
-                value => elements.extend(self.elements(&Choice { values: vec![(*guard, value.clone())], error: None })?.0),
+                value => {
+                    elements.extend(self.elements(&Choice { values: vec![(*guard, value.clone())], error: None })?.0);
+                }
             }
         }
         match (values.is_empty(), elements.is_empty()) {
@@ -299,7 +305,8 @@ impl Evaluator<'_> {
 
     /// Whether lists, each of which counts if its guard holds, have together at least so many elements.
     fn lists_at_least(&mut self, lists: &[(Formula, Path)], count: u64) -> Result<Formula> {
-        let (fixed, open): (Vec<_>, Vec<_>) = lists.iter().filter(|(guard, _)| *guard != FALSE).partition(|(guard, _)| *guard == TRUE);
+        let (fixed, open): (Vec<_>, Vec<_>) =
+            lists.iter().filter(|(guard, _)| *guard != FALSE).partition(|(guard, _)| *guard == TRUE);
         if open.len() > MOST_COUNTED {
             return unsupported("the size of many lists together");
         }

@@ -11,7 +11,7 @@ mod opaque;
 mod value;
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet},
     rc::Rc,
     sync::Arc,
 };
@@ -60,7 +60,7 @@ pub struct Evaluator<'a> {
     pub grown: bool,
     /// The expressions that are not understood.
     pub opaque: BTreeSet<String>,
-    variables: HashMap<String, Result<Choice>>,
+    variables: BTreeMap<String, Result<Choice>>,
     deep: usize,
 }
 
@@ -80,7 +80,7 @@ impl<'a> Evaluator<'a> {
             keys,
             grown: false,
             opaque: BTreeSet::new(),
-            variables: HashMap::new(),
+            variables: BTreeMap::new(),
             deep: 0,
         }
     }

@@ -33,7 +33,7 @@ impl Evaluator<'_> {
     }
 
     /// A value as an argument.
-    pub(super) fn term(&self, of: &Value) -> Result<Term> {
+    pub(super) fn term(of: &Value) -> Result<Term> {
         let named = |name: &str, args: &[Term]| Ok(Term::Call(name.into(), args.into()));
         match of {
             Value::Null => named("null", &[]),
@@ -42,7 +42,7 @@ impl Evaluator<'_> {
             Value::Holds(path) | Value::Other(path) | Value::Object(path, _) | Value::Map(path, _) => {
                 Ok(Term::At(Rc::clone(path)))
             }
-            Value::TextLength(term) => named("size", &[term.clone()]),
+            Value::TextLength(term) => named("size", std::slice::from_ref(term)),
             Value::List(elements) => match &**elements {
                 [Elements { over, guard: TRUE, item: Item::All(path, _) }] if over.is_empty() => {
                     Ok(Term::At(Rc::clone(path)))
@@ -51,7 +51,7 @@ impl Evaluator<'_> {
             },
             Value::None => named("none", &[]),
             Value::Some(of) => {
-                let of = self.term(of)?;
+                let of = Self::term(of)?;
                 named("some", &[of])
             }
             _ => unsupported("a computed value as an argument"),
@@ -69,9 +69,9 @@ impl Evaluator<'_> {
             }
             Expr::Ident(name) if bound.contains(name) => to.text.push_str(name),
             Expr::Ident(name) => match (lookup(scope, name), self.roots.get(&**name)) {
-                (Some(value), _) => to.argument(self.term(value)?),
+                (Some(value), _) => to.argument(Self::term(value)?),
                 (None, Some(Choice { values, error: None })) => match values.as_slice() {
-                    [(TRUE, value)] => to.argument(self.term(value)?),
+                    [(TRUE, value)] => to.argument(Self::term(value)?),
                     _ => to.argument(Term::At(root(name))),
                 },
                 _ => {

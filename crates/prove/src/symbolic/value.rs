@@ -1,9 +1,6 @@
 //! Values of expressions, as far as they are known for every request.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    rc::Rc,
-};
+use std::{collections::BTreeMap, rc::Rc};
 
 use crate::{
     formula::{FALSE, Formula, Formulas, Path, TRUE, Term, Var, path_renamed},
@@ -121,14 +118,16 @@ impl Truth {
     }
 
     /// The opposite.
-    pub fn not(self) -> Self {
+    #[must_use]
+    pub fn opposite(self) -> Self {
         Self { yes: self.no, no: self.yes, error: self.error }
     }
 }
 
 impl Value {
     /// The same with other elements.
-    pub fn renamed(&self, names: &HashMap<Var, Var>, formulas: &mut Formulas) -> Self {
+    #[must_use]
+    pub fn renamed(&self, names: &BTreeMap<Var, Var>, formulas: &mut Formulas) -> Self {
         let all = |of: &Rc<[Elements]>, formulas: &mut Formulas| -> Rc<[Elements]> {
             of.iter().map(|one| one.renamed(names, formulas)).collect()
         };
@@ -155,7 +154,7 @@ impl Value {
 }
 
 impl Elements {
-    fn renamed(&self, names: &HashMap<Var, Var>, formulas: &mut Formulas) -> Self {
+    fn renamed(&self, names: &BTreeMap<Var, Var>, formulas: &mut Formulas) -> Self {
         Self {
             over: self.over.iter().map(|(list, var)| (path_renamed(list, names), *var)).collect(),
             guard: formulas.rename(self.guard, names),
@@ -166,7 +165,7 @@ impl Elements {
 
 impl Item {
     /// The same with other elements.
-    pub fn renamed(&self, names: &HashMap<Var, Var>, formulas: &mut Formulas) -> Self {
+    pub fn renamed(&self, names: &BTreeMap<Var, Var>, formulas: &mut Formulas) -> Self {
         match self {
             Self::One(value) => Self::One(value.renamed(names, formulas)),
             Self::All(path, of) => Self::All(path_renamed(path, names), Rc::clone(of)),
@@ -175,8 +174,9 @@ impl Item {
 }
 
 impl Choice {
-    fn renamed(&self, names: &HashMap<Var, Var>, formulas: &mut Formulas) -> Self {
-        let value = |(guard, value): &(Formula, Value)| (formulas.rename(*guard, names), value.renamed(names, formulas));
+    fn renamed(&self, names: &BTreeMap<Var, Var>, formulas: &mut Formulas) -> Self {
+        let value =
+            |(guard, value): &(Formula, Value)| (formulas.rename(*guard, names), value.renamed(names, formulas));
         let values = self.values.iter().map(value).collect();
         Self { values, error: self.error.map(|error| formulas.rename(error, names)) }
     }
