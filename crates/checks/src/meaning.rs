@@ -2,6 +2,8 @@
 //! permission to change a namespace can set such a value. It must not widen the rest of the string: `/data/$tool` is
 //! one directory below `/data`, and with the value `.` it would be `/data` itself.
 
+use crate::shared::cidrs::is_cidr;
+
 /// The kind of value that a string of a setting is compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Meaning {
@@ -96,11 +98,7 @@ impl Use {
                 value.split('.').all(is_label),
                 "lower-case letters, digits and hyphens, with single dots between them",
             ),
-            (Meaning::Cidr, Place::Whole) => (
-                value.split('/').count() == 2
-                    && value.chars().all(|c| c.is_ascii_hexdigit() || matches!(c, '.' | ':' | '/')),
-                "a CIDR such as 192.0.2.0/24",
-            ),
+            (Meaning::Cidr, Place::Whole) => (is_cidr(value), "a CIDR such as 192.0.2.0/24"),
             (Meaning::Cidr, Place::Begin | Place::Within) => {
                 (!value.is_empty() && value.chars().all(|c| c.is_ascii_hexdigit()), "digits")
             }
@@ -210,7 +208,7 @@ mod tests {
         assert_eq!(by_namespace(Meaning::Registry, Place::Begin), registries);
         assert_eq!(by_namespace(Meaning::Registry, Place::Within), ["a", "a.b", "0.c9"]);
         assert_eq!(by_namespace(Meaning::SeLinuxLevel, Place::Within), ["", "a"]);
-        assert_eq!(by_namespace(Meaning::Cidr, Place::Whole), ["a/b"]);
+        assert!(by_namespace(Meaning::Cidr, Place::Whole).is_empty());
         assert_eq!(by_namespace(Meaning::Cidr, Place::Within), ["a"]);
         assert_eq!(by_namespace(Meaning::Host, Place::Begin), ["a", "a.b", "0.c9"]);
         assert!(by_namespace(Meaning::Pattern, Place::Whole).iter().all(|value| !value.contains(['*', ' ', '\n'])));

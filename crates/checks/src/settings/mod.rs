@@ -262,6 +262,7 @@ mod tests {
                 required.map(field).collect::<Map<_, _>>().into()
             }
             Some("array") => json!([]),
+            Some("string") => json!("1"),
             found => panic!("no value of the type {found:?} is known: {schema}"),
         }
     }

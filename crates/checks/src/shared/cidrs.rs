@@ -40,7 +40,7 @@ impl Cidrs {
 }
 
 /// Whether it is a CIDR as Kubernetes reads it: an address, and the length of the prefix without a leading zero.
-fn is_cidr(text: &str) -> bool {
+pub(crate) fn is_cidr(text: &str) -> bool {
     let Some((address, prefix)) = text.split_once('/') else { return false };
     let most = match address.parse::<IpAddr>() {
         Ok(IpAddr::V4(_)) => 32,
