@@ -39,7 +39,8 @@ pub struct Field {
 /// Structs that Go always serializes, although their fields are not required. An object's own are in [`ROOT`].
 const STRUCTS: &[&str] = &["PodTemplateSpec", "JobTemplateSpec"];
 /// Fields that validation requires, before policies see the object, or that are such structs.
-const VALIDATED: &[(&str, &str)] = &[("PodTemplate", "template"), ("ReplicationControllerSpec", "template")];
+const VALIDATED: &[(&str, &str)] =
+    &[("PodTemplate", "template"), ("ReplicaSetSpec", "template"), ("ReplicationControllerSpec", "template")];
 /// The fields of each object.
 const ROOT: &[&str] = &["apiVersion", "kind", "metadata", "spec"];
 /// How deep schemas are read that contain themselves.

@@ -9,6 +9,7 @@ use palisade_prove::{Answer, Operation};
 use crate::support::{self, Types};
 
 #[test]
+#[allow(clippy::disallowed_methods, reason = "the table has the duration of each proof")]
 fn fast_path_of_each_example_is_proved_sound() {
     let types = Types::of(Minor::DEFAULT);
     let mut failed = Vec::new();
