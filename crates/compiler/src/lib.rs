@@ -2,8 +2,7 @@
 //!
 //! `ToolSecurityProfile -> Compiled`: two policies with at most ten bindings each, whatever the number of namespaces; a
 //! third, if checks evaluate other objects than pods and workloads; one more for each with two bindings, if checks have a
-//! separate stage; and one that guards what the profile reads from
-//! namespaces, if it asks for that.
+//! separate stage; and one that guards what the profile reads from namespaces, if it asks for that.
 //! Values that are the same in all namespaces are constants in the policy. The policy reads other values from the
 //! namespace's `ToolSecurityParams`, which [`Resolver`] computes. A [`Compiled`] cannot be applied: only the gate can
 //! turn it into objects that can.

@@ -103,9 +103,7 @@ impl Templates {
 
     /// The selectors of namespaces, each with the index of its template.
     pub fn selectors(&self) -> impl Iterator<Item = (usize, &LabelSelector)> {
-        let selector = |one: &'_ Template| one.template.namespace_selector.is_some();
-        let all = self.all.iter().enumerate().filter(move |(_, one)| selector(one));
-        all.filter_map(|(index, one)| Some((index, one.template.namespace_selector.as_ref()?)))
+        self.all.iter().enumerate().filter_map(|(index, one)| Some((index, one.template.namespace_selector.as_ref()?)))
     }
 
     /// The objects of a namespace that the profile selects, in the order of the templates. A template whose selector

@@ -175,8 +175,8 @@ impl Outcomes {
         let none = BTreeMap::new();
         let of_profile = all.get(profile).unwrap_or(&none);
         let mut summary = ObjectSummary::default();
-        let is_done = |outcome: &Outcome| outcome.generation == Some(generation);
-        summary.pending = selected.filter(|namespace| !of_profile.get(*namespace).is_some_and(is_done)).count();
+        let is_pending = |outcome: &Outcome| outcome.generation != Some(generation);
+        summary.pending = selected.filter(|namespace| of_profile.get(*namespace).is_none_or(is_pending)).count();
         let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
         let GeneratedStatus { desired, ready, failed_namespaces, failures } = &mut summary.status;
         for (namespace, outcome) in of_profile {

@@ -82,7 +82,7 @@ impl Objects<'_> {
                 return Err(WriteError::Foreign(format!("profile {}", owner.profile)));
             }
             // Its labels may be gone. Then the applied fields show that it was generated.
-            let is_own = owner.profile == profile && !owner.template.is_empty() || owner.fields.is_some();
+            let is_own = (owner.profile == profile && !owner.template.is_empty()) || owner.fields.is_some();
             if !is_own && !object.adopt {
                 let managers = managers(&found.metadata, |_| true);
                 let managers = if managers.is_empty() { "another owner".to_owned() } else { managers };
@@ -94,7 +94,7 @@ impl Objects<'_> {
         }
         let apply = PatchParams::apply(names::field_manager::GENERATE);
         match call(self.api.patch(&object.name, &apply, &Patch::Apply(&object.object))).await {
-            Ok(written) => self.wrote(object, &written.metadata, "apply"),
+            Ok(written) => self.wrote(object, &written.metadata),
             Err(error) if error.is_conflict() => {
                 let Some(found) = call(self.api.get_metadata_opt(&object.name)).await? else {
                     return Err(error.into());
@@ -116,11 +116,11 @@ impl Objects<'_> {
         set(&mut body, &["metadata", "resourceVersion"], found.resource_version.clone());
         let apply = PatchParams::apply(names::field_manager::GENERATE).force();
         let written = call(self.api.patch(&object.name, &apply, &Patch::Apply(&body))).await?;
-        self.wrote(object, &written.metadata, "apply")
+        self.wrote(object, &written.metadata)
     }
 
-    fn wrote(&self, object: &GeneratedObject, written: &ObjectMeta, verb: &'static str) -> Result<(), WriteError> {
-        self.cx.metrics.writes.wrote("GeneratedObject", verb);
+    fn wrote(&self, object: &GeneratedObject, written: &ObjectMeta) -> Result<(), WriteError> {
+        self.cx.metrics.writes.wrote("GeneratedObject", "apply");
         let now = self.cx.store.objects.wrote(self.object_type, written);
         if is_as_desired(object, &now) {
             return Ok(());
