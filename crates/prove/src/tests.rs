@@ -124,6 +124,19 @@ fn unsound_conditions_are_refuted_by_a_request_on_which_the_evaluator_agrees() {
 }
 
 #[test]
+fn refuting_request_has_the_shortest_text() {
+    let object = pod();
+    let condition = "!object.spec.containers.all(c, c.name.startsWith('team-'))";
+    assert!(matches!(
+        answer(&object, condition, "object.spec.containers.all(c, c.name.size() >= 5)"),
+        Answer::Proved(_)
+    ));
+    let found = answer(&object, condition, "object.spec.containers.all(c, c.name.size() >= 6)");
+    let Answer::Counterexample(request) = found else { panic!("{found:?}") };
+    assert_eq!(request.variables["object"]["spec"]["containers"][0]["name"], "team-");
+}
+
+#[test]
 fn condition_that_can_fail_is_refuted() {
     let object = pod();
     let requests = Requests { object: &object, kind: "Pod", operation: Operation::Create, params: None };
