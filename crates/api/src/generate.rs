@@ -23,7 +23,7 @@ pub struct ObjectTemplate {
     /// becomes a value of the parameter's type. Fields that are not set belong to other writers.
     #[schemars(schema_with = "any_object")]
     pub template: Map<String, Json>,
-    /// What happens to the object if the template or the profile is deleted, or a namespace is no longer selected.
+    /// Treatment of the object if the template or the profile is deleted, or a namespace is no longer selected.
     /// Delete: it is deleted. Orphan: it remains, without the labels of the controller. Default: Delete.
     #[serde(default, skip_serializing_if = "DeletionPolicy::is_delete")]
     pub deletion_policy: DeletionPolicy,
@@ -33,7 +33,7 @@ pub struct ObjectTemplate {
     pub adopt: bool,
 }
 
-/// What happens to an object that its profile no longer generates.
+/// Treatment of an object that its profile no longer generates.
 #[derive(
     Clone,
     Copy,

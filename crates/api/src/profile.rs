@@ -53,6 +53,7 @@ use crate::{
     printcolumn(name = "Warn", type_ = "integer", priority = 1, json_path = ".status.namespaces.byStage.warn", description = "Selected namespaces in stage Warn."),
     printcolumn(name = "Audit", type_ = "integer", priority = 1, json_path = ".status.namespaces.byStage.audit", description = "Selected namespaces in stage Audit."),
     printcolumn(name = "Rollout", type_ = "string", priority = 1, json_path = ".status.rollout.phase", description = "Phase of the rollout."),
+    printcolumn(name = "Generated", type_ = "string", priority = 1, json_path = ".status.conditions[?(@.type==\"Generated\")].status", description = "True if all objects of spec.generate exist as specified."),
     printcolumn(name = "Violating", type_ = "integer", priority = 1, json_path = ".status.scan.workloads", description = "Workloads that violate the profile, if the background scan is enabled."),
     printcolumn(name = "Workloads", type_ = "string", priority = 1, json_path = ".spec.enforcement.workloads", description = "Stage of pod templates."),
     printcolumn(name = "PSS", type_ = "string", priority = 1, json_path = ".status.pssEquivalent.level", description = "Pod Security Standards level that the profile implies."),

@@ -3,9 +3,10 @@
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
 use palisade_admission::requests::Cluster;
+use palisade_kube_json::workload::WORKLOADS;
 use serde_json::Value as Json;
 
-use crate::{live, object_kinds::ObjectKinds, offline};
+use crate::{object_kinds::ObjectKinds, offline};
 
 /// The API servers.
 pub struct Clusters {
@@ -35,8 +36,11 @@ impl Clusters {
     /// The kind of a resource, if profiles evaluate it; `own` is the kind that an object has.
     pub fn kind_of(&self, [group, version, resource]: [&str; 3], own: &str) -> Option<String> {
         let api_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
-        if let Some((_, kind, _)) = live::judged().find(|(of, _, plural)| (*of, *plural) == (&api_version, resource)) {
-            return Some(kind.to_owned());
+        if (api_version.as_str(), resource) == ("v1", "pods") {
+            return Some("Pod".to_owned());
+        }
+        if let Some(found) = WORKLOADS.iter().find(|one| (one.api_version, one.resource) == (&api_version, resource)) {
+            return Some(found.kind.to_owned());
         }
         self.kinds.all().iter().find(|one| (one.group.as_str(), one.resource.as_str()) == (group, resource))?;
         let known = self.read().all.kinds().by_plural(group, version, resource).map(|one| one.kind.clone());

@@ -1,4 +1,4 @@
-//! A formula as clauses. An element that exists gets a name, and what holds for each element is said of each name.
+//! A formula as clauses. An element that exists gets a name, and a statement about each element becomes one about each name.
 //!
 //! These clauses follow from the formula, up to the names: so if they contradict each other, no request satisfies it. That
 //! does not depend on how many elements are named. If all of them are named ([`Clauses::is_complete`]), a solution of the
@@ -37,7 +37,7 @@ pub struct Clauses<'a> {
     /// The named elements of each list.
     pub elements: BTreeMap<Path, Vec<Var>>,
     literals: BTreeMap<Formula, Literal>,
-    /// What is said of each element of a list: if the literal holds, the formula of this variable does.
+    /// Statements about each element of a list: if the literal holds, the formula of this variable does.
     universal: BTreeMap<Path, Vec<(Literal, Var, Formula)>>,
     open: VecDeque<(Path, Var, Literal, Var, Formula)>,
     witnesses: BTreeMap<Path, Var>,
@@ -88,7 +88,7 @@ impl<'a> Clauses<'a> {
         all
     }
 
-    /// Whether everything is said of each element.
+    /// Whether each name has all statements about the elements.
     pub fn is_complete(&self) -> bool {
         self.complete
     }

@@ -71,7 +71,7 @@ pub enum Atom {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Formula(u32);
 
-/// What a formula is made of.
+/// A formula, with its parts.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Node {
     /// Always true, or never.
@@ -125,7 +125,7 @@ impl Default for Formulas {
 }
 
 impl Formulas {
-    /// What a formula is made of.
+    /// The parts of a formula.
     pub fn node(&self, of: Formula) -> &Node {
         // A formula is only made by `make`, which pushes its node.
         &self.nodes[of.0 as usize]

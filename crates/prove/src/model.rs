@@ -28,7 +28,7 @@ pub struct Request {
 /// Reads a solution.
 pub(crate) struct Decoder<'a> {
     pub solution: &'a Solution,
-    /// What is known of each request: texts at paths.
+    /// Texts that each request has, by path.
     pub known: &'a BTreeMap<Path, Rc<str>>,
 }
 

@@ -8,7 +8,7 @@ use crate::formula::{Path, Term, TextTest};
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Property {
     test: TextTest,
-    /// What is tested, of the text; [`Term::At`] with an empty path stands for it.
+    /// The term that is tested; [`Term::At`] with an empty path is the text.
     of: Term,
 }
 

@@ -95,7 +95,7 @@ pub struct Encoded {
 pub enum Answer {
     /// It is so.
     Proved(Proved),
-    /// It may not be so of this request. Whoever shows it evaluates the expressions on it first.
+    /// It may not hold for this request. Callers evaluate the expressions on it before they show it.
     Counterexample(Box<Request>),
     /// It is not decided.
     Unknown(String),
@@ -264,7 +264,7 @@ fn decide(formulas: &mut Formulas, always: Formula, one_of: Formula) -> Decision
     }
 }
 
-/// What an evaluation met.
+/// Remarks of an evaluation.
 struct Found {
     /// The expressions that are not understood.
     opaque: BTreeSet<String>,

@@ -101,7 +101,7 @@ pub enum Outcome {
     GaveUp(&'static str),
 }
 
-/// What the solver learns.
+/// The clauses that the solver learns.
 #[derive(Default)]
 struct Learnt {
     proof: RefCell<Vec<Vec<Literal>>>,

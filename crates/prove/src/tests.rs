@@ -26,7 +26,7 @@ fn answer(object: &Type, condition: &str, validation: &str) -> Answer {
     requests.left_out_are_admitted(&policy)
 }
 
-/// What the evaluator says of an expression.
+/// The result of the evaluator for an expression.
 fn evaluated(expression: &str, request: &crate::model::Request) -> Option<bool> {
     let environment = Environment::kubernetes(Minor::DEFAULT, Mode::Stored).with_admission(&Admission::default());
     let program = environment.compile(expression, ResultType::Bool).unwrap();

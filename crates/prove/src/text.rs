@@ -77,7 +77,7 @@ pub struct Texts {
     pairs: BTreeMap<[(Property, bool); 2], bool>,
 }
 
-/// What a search found.
+/// The result of a search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Found {
     /// A text.

@@ -5,7 +5,7 @@
 //! 1. The project and its programs: `project`, `shell`.
 //! 2. The sources of pages: `flow`, `examples`, `defaults`, `bounds`, `schema`.
 //! 3. Pages, schemas for editors, and all generated files: `commands`, `coverage`, `editors`, `kinds`, `library`, `lints`,
-//!    `metrics`, `pages`, `values`; `book`, `generate`.
+//!    `metrics`, `pages`, `object_pages`, `values`; `book`, `generate`.
 //! 4. Parts of tasks: `agreement`, `bench`, `fuzz`, `sbom`, `spell`.
 //! 5. Tasks that run programs: `oracle`, `differential`, `chart`, `scenarios`, `minors`, `benchmarks`, `quality`, `release`.
 #![allow(clippy::disallowed_methods, reason = "this is the crate that reads and writes the project's files")]

@@ -1,8 +1,6 @@
 //! Lists of networks, lowered to CEL.
 
-use std::net::IpAddr;
-
-use crate::{Diagnostic, Lowering, Meaning, Text, TextList};
+use crate::{Diagnostic, Lowering, Meaning, Text, TextList, meaning::is_cidr};
 
 /// Networks as CIDRs. A value of a namespace that is no CIDR contains nothing.
 pub(crate) struct Cidrs(TextList);
@@ -36,45 +34,5 @@ impl Cidrs {
 
     pub(crate) fn says(&self) -> String {
         self.0.says()
-    }
-}
-
-/// Whether it is a CIDR as Kubernetes reads it: an address, and the length of the prefix without a leading zero.
-pub(crate) fn is_cidr(text: &str) -> bool {
-    let Some((address, prefix)) = text.split_once('/') else { return false };
-    let most = match address.parse::<IpAddr>() {
-        Ok(IpAddr::V4(_)) => 32,
-        // Kubernetes does not accept an IPv4 address in the form of an IPv6 address.
-        Ok(IpAddr::V6(address)) if address.to_ipv4_mapped().is_none() => 128,
-        _ => return false,
-    };
-    prefix.parse::<u8>().is_ok_and(|length| length <= most && length.to_string() == prefix)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_cidrs_are_accepted() {
-        for text in ["0.0.0.0/0", "192.0.2.0/24", "192.0.2.7/24", "192.0.2.1/32", "2001:db8::/32", "::1/128"] {
-            assert!(is_cidr(text), "{text}");
-        }
-        for text in [
-            "192.0.2.1",
-            "192.0.2.0/33",
-            "192.0.2.0/024",
-            "192.0.2.0/+24",
-            "192.0.02.0/24",
-            "192.0.2/24",
-            "2001:db8::/129",
-            "::ffff:192.0.2.0/120",
-            "fe80::1%eth0/64",
-            " 192.0.2.0/24",
-            "192.0.2.0/24/24",
-            "",
-        ] {
-            assert!(!is_cidr(text), "{text}");
-        }
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::LazyLock;
 
 use palisade_api::{ToolSecurityProfile, ToolSecurityProfileSpec};
+use palisade_kube_json::json::set;
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 
@@ -100,12 +101,12 @@ fn a_template_without_a_failing_parameter_is_not_affected() {
 #[test]
 fn selector_limits_a_template_to_its_namespaces() {
     let mut small = quota();
-    small["namespaceSelector"] = json!({"matchExpressions": [{"key": "tier", "operator": "DoesNotExist"}]});
+    set(&mut small, &["namespaceSelector"], json!({"matchExpressions": [{"key": "tier", "operator": "DoesNotExist"}]}));
     let mut large = quota();
-    large["name"] = json!("large");
-    large["namespaceSelector"] = json!({"matchLabels": {"tier": "large"}});
+    set(&mut large, &["name"], json!("large"));
+    set(&mut large, &["namespaceSelector"], json!({"matchLabels": {"tier": "large"}}));
     let mut again = large.clone();
-    again["name"] = json!("again");
+    set(&mut again, &["name"], json!("again"));
     let compiled = compiled(&json!([small, large, again]));
     let of = |labels: &[(&str, &str)]| {
         let mut namespace = tenant("tool-abc", &[]);

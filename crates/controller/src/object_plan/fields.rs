@@ -1,7 +1,7 @@
 //! Whether an object still has all fields as they were applied, by the `managedFields` of server-side apply.
 //!
 //! The API server removes a field from the entry of its owner when another client changes the value. So the entry lists
-//! exactly the applied fields that nobody has changed since. This also finds changes in values that the API server
+//! exactly the applied fields that no other client has changed since. This also finds changes in values that the API server
 //! writes differently, such as quantities, and in lists and maps that are replaced as a whole.
 
 use serde_json::{Map, Value as Json};

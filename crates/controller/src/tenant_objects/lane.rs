@@ -78,14 +78,14 @@ async fn process(cx: &Context, namespace: &NamespaceName) -> Requeue {
     later.next()
 }
 
-/// What a namespace must have of a profile.
+/// The objects of a profile that a namespace must have.
 struct Desired {
     /// The generation, if the profile selects the namespace; otherwise the namespace must have no objects.
     generation: Option<i64>,
     templates: Vec<ResolvedTemplate>,
 }
 
-/// What a namespace must have of a profile; `None` if that is not known yet.
+/// The objects of a profile that a namespace must have; `None` if that is not known yet.
 fn desired(cx: &Context, profile: &str, namespace: &ObservedNamespace) -> Option<Desired> {
     let none = Desired { generation: None, templates: Vec::new() };
     let target = cx.states.get(profile).and_then(|state| state.params().target.clone());

@@ -104,7 +104,7 @@ proptest! {
 
     /// The verdict is that of the full evaluation for each request.
     #[test]
-    fn fast_path_never_admits_violation(
+    fn fast_path_of_objects_never_admits_violation(
         one in some_object(), other in some_object(), excepted in any::<bool>(), problem in any::<bool>(),
         user in sample::select(vec!["tenant", "robot"]), namespace in sample::select(vec!["tool-weather", "palisade-probe"]),
     ) {

@@ -10,7 +10,7 @@ use crate::{
     universe::Type,
 };
 
-/// What a selection of a field does where it is absent.
+/// The result of a selection of a field that is absent.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Selection {
     /// It fails: `x.f`.
@@ -180,7 +180,7 @@ impl Evaluator<'_> {
     fn first(&mut self, of: &Choice) -> Result<Choice> {
         let (mut values, mut errors) = (Vec::new(), vec![of.error()]);
         for (guard, value) in &of.values {
-            let Value::List(elements) = value else { return unsupported("an index of what is no list") };
+            let Value::List(elements) = value else { return unsupported("an index of a value other than a list") };
             let mut before = *guard;
             for element in elements.iter() {
                 let Item::One(value) = &element.item else { return unsupported("the first element of a list") };

@@ -134,7 +134,7 @@ impl Evaluator<'_> {
             }
             ("join", [] | [_]) => {
                 if !of.values.iter().all(|(_, value)| matches!(value, Value::List(_))) {
-                    return unsupported("join() of what is no list");
+                    return unsupported("join() of a value other than a list");
                 }
                 let fine = self.formulas.not(of.error());
                 Ok(Choice::new(vec![(fine, Value::Message)], of.error()))
@@ -230,7 +230,7 @@ impl Evaluator<'_> {
     fn texts(of: &Choice, change: impl Fn(Term) -> Term) -> Result<Choice> {
         let mut values = Vec::new();
         for (guard, value) in &of.values {
-            let Value::Text(term) = value else { return unsupported("a function of a value that is no text") };
+            let Value::Text(term) = value else { return unsupported("a string function of another value") };
             values.push((*guard, Value::Text(change(term.clone()))));
         }
         Ok(Choice::new(values, of.error()))
@@ -252,7 +252,7 @@ impl Evaluator<'_> {
                     Value::Int(Term::Int(index.and_then(|index| i64::try_from(index).ok()).unwrap_or(-1)))
                 }
                 Value::Text(term) => Value::Index(term.clone(), found),
-                _ => return unsupported("indexOf() of a value that is no text"),
+                _ => return unsupported("indexOf() of a value other than a string"),
             };
             values.push((*guard, value));
         }
@@ -270,7 +270,7 @@ impl Evaluator<'_> {
         };
         for (guard, value) in &of.values {
             let guard = self.formulas.and([*guard, fine]);
-            let Value::Text(term) = value else { return unsupported("substring() of a value that is no text") };
+            let Value::Text(term) = value else { return unsupported("substring() of a value other than a string") };
             match args {
                 [from] => {
                     let Some(from) = constant(from) else { return unsupported("substring() from a computed index") };

@@ -161,7 +161,7 @@ impl Evaluator<'_> {
                 (Value::Text(of), Value::Text(part)) => {
                     self.formulas.atom(Atom::Opaque(function.into(), [of.clone(), part.clone()].into()))
                 }
-                _ => return unsupported(format!("{function}() of a value that is no text")),
+                _ => return unsupported(format!("{function}() of a value other than a string")),
             };
             cases.push((guard, holds));
         }

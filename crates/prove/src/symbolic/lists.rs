@@ -25,7 +25,7 @@ pub(super) struct Named {
     pub over: Vec<(Path, Var)>,
     /// When there is such an element.
     pub guard: Formula,
-    /// What it is.
+    /// Its value.
     pub value: Value,
 }
 
@@ -89,7 +89,7 @@ impl Evaluator<'_> {
                         entries.keys().map(|key| Elements::one(*guard, Value::Text(Term::Text(Rc::clone(key))))),
                     );
                 }
-                _ => return unsupported("a loop over what is no list"),
+                _ => return unsupported("a loop over a value other than a list"),
             }
         }
         Ok((all, of.error()))

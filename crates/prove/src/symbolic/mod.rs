@@ -51,7 +51,7 @@ pub struct Evaluator<'a> {
     pub roots: BTreeMap<&'static str, Choice>,
     /// The policy's variables.
     pub definitions: &'a BTreeMap<String, Node>,
-    /// What is known of a request: texts at paths.
+    /// Texts that the request has, by path.
     pub known: BTreeMap<Path, Rc<str>>,
     /// The keys of maps that an expression names. Where one is missing here, it is added, and the evaluation must begin
     /// anew.

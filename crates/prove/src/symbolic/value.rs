@@ -53,11 +53,11 @@ pub struct Elements {
     pub over: Rc<[(Path, Var)]>,
     /// When there is such an element.
     pub guard: Formula,
-    /// What it is.
+    /// Its content.
     pub item: Item,
 }
 
-/// What elements are.
+/// The content of elements.
 #[derive(Clone, Debug)]
 pub enum Item {
     /// A value.

@@ -155,7 +155,8 @@ fn every_subcommand_is_fuzzed_and_documented() {
 fn every_condition_is_printed_and_documented() {
     let all = ConditionType::ALL.map(|condition| condition.to_string());
     assert_eq!(variants("crates/api/src/conditions.rs", "ConditionType"), all, "ConditionType::ALL");
-    let [readme, rollout] = ["README.md", "docs/rollout.md"].map(|path| fs::read_to_string(root().join(path)).unwrap());
+    let pages = ["README.md", "docs/rollout.md", "docs/generate.md"];
+    let [readme, rollout, generate] = pages.map(|path| fs::read_to_string(root().join(path)).unwrap());
     let profiles = crd::all().into_iter().find(|crd| crd.spec.names.kind == "ToolSecurityProfile").unwrap();
     let columns = profiles.spec.versions[0].additional_printer_columns.clone().unwrap_or_default();
     let schema = serde_json::to_value(&profiles.spec.versions[0].schema).unwrap();
@@ -170,12 +171,13 @@ fn every_condition_is_printed_and_documented() {
             explained.as_str().unwrap().replace('`', "").contains(&format!("{condition}: ")),
             "the CRD does not explain {condition}"
         );
-        // Most profiles have no rollout.
-        let page = if condition == ConditionType::RolledOut { &rollout } else { &readme };
-        assert!(
-            page.contains(&format!("\n| `{condition}` |")),
-            "neither README.md nor docs/rollout.md explains {condition}"
-        );
+        // Most profiles have no rollout, and generate nothing.
+        let page = match condition {
+            ConditionType::RolledOut => &rollout,
+            ConditionType::Generated => &generate,
+            _ => &readme,
+        };
+        assert!(page.contains(&format!("\n| `{condition}` |")), "no page explains {condition}");
     }
 }
 
