@@ -42,6 +42,12 @@ fn installed(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
             if let Some(selector) = below(schema, &["spec", "namespaceSelector"]) {
                 select(selector);
             }
+            let templates = below(schema, &["spec", "generate"]).and_then(|templates| templates.items.as_mut());
+            if let Some(JSONSchemaPropsOrArray::Schema(template)) = templates
+                && let Some(selector) = below(template, &["namespaceSelector"])
+            {
+                select(selector);
+            }
             let waves = below(schema, &["spec", "rollout", "waves"]).and_then(|waves| waves.items.as_mut());
             if let Some(JSONSchemaPropsOrArray::Schema(wave)) = waves
                 && let Some(selector) = below(wave, &["selector"])
@@ -219,7 +225,9 @@ mod tests {
         let selector = spec["properties"].as_object_mut().unwrap().remove("namespaceSelector");
         let wave = &mut spec["properties"]["rollout"]["properties"]["waves"]["items"]["properties"];
         let of_wave = wave.as_object_mut().unwrap().remove("selector");
-        assert!(selector.is_some() && of_wave.is_some());
+        let template = &mut spec["properties"]["generate"]["items"]["properties"];
+        let of_template = template.as_object_mut().unwrap().remove("namespaceSelector");
+        assert!(selector.is_some() && of_wave.is_some() && of_template.is_some());
         let mut found = Vec::new();
         unbounded("spec", &spec, &mut found);
         assert!(found.is_empty(), "{}", found.join("\n"));

@@ -6,7 +6,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 
-use crate::profile::FailedNamespace;
+use crate::params::FailedNamespace;
 
 /// An object that the controller creates in each selected namespace, such as a quota or a network policy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]

@@ -32,11 +32,13 @@ pub use palisade_checks::{
     Diagnostic, Level, Location, Origin, ParameterName, ParameterType, Resolved, Settings, Values, catalogue, objects,
     settings,
 };
-pub use params::{ContainerException, MAX_CONTAINERS, MAX_WORKLOADS, ToolSecurityParams, ToolSecurityParamsSpec};
+pub use params::{
+    ContainerException, FailedNamespace, MAX_CONTAINERS, MAX_WORKLOADS, ToolSecurityParams, ToolSecurityParamsSpec,
+};
 pub use profile::{
-    EngineInForce, Exception, ExceptionCounts, ExceptionRequests, Exemptions, FailedNamespace, IntOrText,
-    MutationStatus, NamespaceCounts, Override, Parameter, PssEquivalent, RequestCounts, Source, StageCounts,
-    ToolSecurityProfile, ToolSecurityProfileSpec, ToolSecurityProfileStatus,
+    EngineInForce, Exception, ExceptionCounts, ExceptionRequests, Exemptions, IntOrText, MutationStatus,
+    NamespaceCounts, Override, Parameter, PssEquivalent, RequestCounts, Source, StageCounts, ToolSecurityProfile,
+    ToolSecurityProfileSpec, ToolSecurityProfileStatus,
 };
 pub use published::Published;
 pub use report::{

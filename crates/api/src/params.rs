@@ -129,3 +129,13 @@ impl ToolSecurityParamsSpec {
         Self { problem: problem.into(), ..Self::default() }
     }
 }
+
+/// A namespace whose parameters are invalid or could not be written.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FailedNamespace {
+    /// Name of the namespace.
+    pub name: String,
+    /// Error.
+    pub message: String,
+}

@@ -19,6 +19,7 @@ use crate::{
     custom_check::CustomCheck,
     enforcement::{Enforcement, Stage},
     generate::{GeneratedStatus, ObjectTemplate},
+    params::FailedNamespace,
     report::ScanStatus,
     rollout::{Rollout, RolloutStatus},
 };
@@ -518,14 +519,4 @@ pub struct RequestCounts {
     /// Requests in effect that no existing object needs, if the background scan is enabled.
     #[serde(default)]
     pub unused: i64,
-}
-
-/// A namespace whose parameters are invalid or could not be written.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct FailedNamespace {
-    /// Name of the namespace.
-    pub name: String,
-    /// Error.
-    pub message: String,
 }

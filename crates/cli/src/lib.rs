@@ -6,7 +6,7 @@
 //!
 //! 1. Shared code of all commands: `capture`, `style`, `report`, `output`, `progress`, `parallel`, `input`, `files`,
 //!    `findings`, `options`, `config`, `diff`, `markdown`, `smallest`, `selector`.
-//! 2. The content of files: `strict`, `namespaces`, `profiles`, `object_kinds`, `pods`, `offline`, `clusters`,
+//! 2. The content of files: `strict`, `namespaces`, `profiles`, `pods`, `offline`, `object_kinds`, `clusters`,
 //!    `parameters`, `evaluator`, `explained`, `present`.
 //! 3. The state of a cluster: `cluster`, `revisions`, `live`; files that were written from it: `dump_files`, `denial`,
 //!    `events`, `log`; or either: `evaluation_inputs`.

@@ -1,6 +1,6 @@
 //! Evaluation of existing objects: the offline engine evaluates each as if it were created now.
 
-use std::{borrow::Cow, sync::Arc};
+use std::{borrow::Cow, collections::BTreeSet, sync::Arc};
 
 use palisade_api::{
     ObjectKind, ToolSecurityParams,
@@ -22,6 +22,8 @@ const MAX_REASON_CHARS: usize = 400;
 pub struct Evaluator {
     parts: Vec<(Part, Validator)>,
     object_kinds: Vec<ObjectKind>,
+    /// Those that custom checks name, as group and resource.
+    named: BTreeSet<(String, String)>,
 }
 
 /// A kind whose objects are listed.
@@ -177,7 +179,9 @@ impl Evaluator {
         let pairs = accepted.compiled.bundle.pairs().filter(|(part, _)| part.shape().is_some());
         let parts = pairs.map(|(part, pair)| Ok((part, Validator::new(&pair.policy)?))).collect::<Result<_, _>>();
         let parts = parts.map_err(|mistakes: Vec<_>| crate::message::diagnostics(&mistakes))?;
-        Ok(Self { parts, object_kinds: accepted.compiled.object_kinds() })
+        let kinds = accepted.profile.spec.custom_checks.iter().flat_map(|check| &check.kinds);
+        let named = kinds.map(|kind| (kind.group.clone(), kind.resource.clone())).collect();
+        Ok(Self { parts, object_kinds: accepted.compiled.object_kinds(), named })
     }
 
     /// True if the profile evaluates workloads.
@@ -213,5 +217,10 @@ impl Evaluator {
     /// The kinds of other objects that the profile evaluates. The API server may not have all of them.
     pub fn object_kinds(&self) -> &[ObjectKind] {
         &self.object_kinds
+    }
+
+    /// True if a custom check names this kind. Checks of the catalogue also evaluate kinds that many clusters do not have.
+    pub fn is_named(&self, kind: &ObjectKind) -> bool {
+        self.named.iter().any(|(group, resource)| (group, resource) == (&kind.group, &kind.resource))
     }
 }

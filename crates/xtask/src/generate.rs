@@ -7,7 +7,7 @@ use std::{
 };
 
 use crate::{
-    book, commands, coverage, editors, kinds, library, lints, metrics, pages,
+    book, commands, coverage, editors, kinds, library, lints, metrics, object_pages, pages,
     project::{Error, root},
     values,
 };
@@ -53,7 +53,8 @@ fn found(directory: &str) -> Result<Vec<PathBuf>, Error> {
 
 /// All generated files: path from the root, and text.
 fn files() -> Result<BTreeMap<PathBuf, String>, Error> {
-    let mut files = pages::all()?;
+    let mut files = pages::all(&object_pages::index())?;
+    files.extend(object_pages::all()?);
     files.extend(lints::all());
     files.extend(kinds::all()?);
     files.insert("docs/commands.md".into(), commands::page());

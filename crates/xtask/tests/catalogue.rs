@@ -42,3 +42,22 @@ fn random_pods_use_every_volume_and_list_field() {
     }
     assert!(missing.is_empty(), "not there:\n{}", missing.join("\n"));
 }
+
+/// Without permission, the scan and the command line would miss objects, and a rollout would promote no namespace.
+#[test]
+fn optional_permissions_include_every_kind_of_a_check() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    for path in ["manifests/rbac.yaml", "manifests/rollout/rbac.yaml", "manifests/scan/rbac.yaml"] {
+        let text = fs::read_to_string(root.join(path)).unwrap();
+        let rules: Vec<_> = text.split("- apiGroups: [").skip(1).collect();
+        for of in objects::ALL.iter().flat_map(|check| check.kinds) {
+            let group = if of.group.is_empty() { "\"\"" } else { of.group };
+            let names = |list: &str| list.split(']').next().unwrap().split(", ").any(|name| name == of.resource);
+            let is_granted = |rule: &&str| {
+                let (groups, rest) = rule.split_once(']').unwrap();
+                groups == group && rest.split_once("resources: [").is_some_and(|(_, list)| names(list))
+            };
+            assert!(rules.iter().any(|rule| is_granted(&rule)), "{path} has no rule for {} of {group}", of.resource);
+        }
+    }
+}

@@ -70,7 +70,8 @@ async fn resources(client: &Client, api_version: &str) -> Result<Vec<APIResource
 pub fn unlisted(evaluator: &Evaluator, missing: &BTreeMap<String, String>) -> Option<String> {
     let of_profile = evaluator.object_kinds().iter().filter_map(|kind| {
         let name = name(&kind.group, &kind.resource);
-        missing.get(&name).map(|why| format!("{name} ({why})"))
+        let why = missing.get(&name).filter(|why| *why != NOT_SERVED || evaluator.is_named(kind))?;
+        Some(format!("{name} ({why})"))
     });
     let all: Vec<_> = of_profile.collect();
     (!all.is_empty()).then(|| format!("not scanned: {}", all.join(", ")))
