@@ -113,10 +113,19 @@ struct Right<'a> {
 /// The `ClusterRole` of `manifests/rbac.yaml` with permission to read everything that the command line reads.
 const READER: &str = "palisade-reader";
 /// Its permissions, by group and resource, each with get and list.
-const READ: [(&str, &[&str]); 5] = [
+const READ: [(&str, &[&str]); 11] = [
     ("", &["namespaces", "pods", "podtemplates", "replicationcontrollers"]),
     ("apps", &["controllerrevisions", "daemonsets", "deployments", "replicasets", "statefulsets"]),
     ("batch", &["cronjobs", "jobs"]),
+    ("", &["endpoints", "persistentvolumeclaims", "services"]),
+    ("discovery.k8s.io", &["endpointslices"]),
+    (
+        "gateway.networking.k8s.io",
+        &["gateways", "grpcroutes", "httproutes", "listenersets", "tcproutes", "tlsroutes", "udproutes"],
+    ),
+    ("gateway.networking.x-k8s.io", &["xlistenersets"]),
+    ("networking.k8s.io", &["ingresses"]),
+    ("rbac.authorization.k8s.io", &["rolebindings"]),
     (
         palisade_api::names::GROUP,
         &["toolsecurityexceptions", "toolsecurityparams", "toolsecurityprofiles", "toolsecurityreports"],
