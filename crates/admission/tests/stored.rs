@@ -217,7 +217,7 @@ fn sized(resources: &Value, policy: &str) -> Value {
 }
 
 #[test]
-fn resize_to_less_memory_is_rejected_until_1_33() {
+fn resize_is_not_served_in_1_32_and_to_less_memory_is_rejected_in_1_33() {
     let resources = |memory: &str| {
         let limits = if memory.is_empty() { json!({}) } else { json!({"memory": memory}) };
         json!({"requests": {"cpu": "1", "memory": "100Mi"}, "limits": limits})
@@ -234,7 +234,9 @@ fn resize_to_less_memory_is_rejected_until_1_33() {
     ] {
         let (old, new) = (sized(&resources(before), policy), sized(&resources(now), policy));
         for minor in Minor::ALL {
-            let expected = if wanted.is_empty() || minor > Minor::V1_33 {
+            let expected = if minor < Minor::V1_33 {
+                "the server could not find the requested resource".to_owned()
+            } else if wanted.is_empty() || minor > Minor::V1_33 {
                 "allowed".to_owned()
             } else {
                 format!(
