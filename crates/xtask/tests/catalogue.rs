@@ -57,7 +57,7 @@ fn optional_permissions_include_every_kind_of_a_check() {
                 let (groups, rest) = rule.split_once(']').unwrap();
                 groups == group && rest.split_once("resources: [").is_some_and(|(_, list)| names(list))
             };
-            assert!(rules.iter().any(|rule| is_granted(rule)), "{path} has no rule for {} of {group}", of.resource);
+            assert!(rules.iter().any(is_granted), "{path} has no rule for {} of {group}", of.resource);
         }
     }
 }
