@@ -186,7 +186,7 @@ async fn edits_are_repaired(cluster: &Cluster, quota: &str, policy: &str, hard: 
     wait_generated(cluster, "ObjectsReady", "6 objects").await
 }
 
-/// An object of somebody else, and a field that another manager has applied.
+/// An object of another owner, and a field that another manager has applied.
 async fn conflicts_are_reported(cluster: &Cluster, quota_a: &str) -> TestResult {
     let foreign = json!({
         "apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "tool"}, "spec": {"hard": {"pods": "1"}},
@@ -218,7 +218,7 @@ async fn conflicts_are_reported(cluster: &Cluster, quota_a: &str) -> TestResult 
     Ok(())
 }
 
-/// A template that is removed, a namespace that is not selected any more, and a deleted profile.
+/// A removed template, a namespace that is no longer selected, and a deleted profile.
 async fn objects_are_removed(cluster: &Cluster, quota_a: &str) -> TestResult {
     let gone = |found: Option<&Json>| found.is_none();
     cluster.patch_namespace("generate-b", &json!({"metadata": {"labels": {"tenancy": null}}})).await?;

@@ -179,7 +179,7 @@ fn bound(random: &mut Random, pods: &[Json], operation: Operation, params: Json)
         .into()
 }
 
-/// What was compared.
+/// Counts of comparisons.
 #[derive(Debug, Default)]
 struct Tally {
     compared: u64,

@@ -1,4 +1,4 @@
-//! What the match condition leaves out violates nothing: of the example profiles, for each object.
+//! A request that the match condition of an example profile leaves out has no violation.
 
 use std::time::Instant;
 

@@ -273,6 +273,7 @@ fn status(code: u16) -> Response<Body> {
 
 fn failure(code: u16, message: &str) -> Response<Body> {
     let reason = match code {
+        403 => "Forbidden",
         404 => "NotFound",
         409 => "Conflict",
         410 => "Expired",

@@ -107,6 +107,7 @@ async fn scan_reports_objects_and_kinds_that_it_does_not_see() {
     assert_eq!(status()["message"], format!("not scanned: {missing}"));
     // Without permission, the other kinds are still scanned.
     setup.mock.rule(|asked| if asked.is_of("ingresses") { Respond::Error(403) } else { Respond::Normally });
-    let names_both = |text: &str| text.contains("ingresses.networking.k8s.io (") && text.contains(missing);
+    let denied = "ingresses.networking.k8s.io (grant palisade-controller permission to list them)";
+    let names_both = |text: &str| text.contains(denied) && text.contains(missing);
     setup.until("the status names the kind", |_| status()["message"].as_str().is_some_and(names_both)).await;
 }
