@@ -115,7 +115,7 @@ pub(crate) async fn tenants_can_neither_delete_nor_hold_nor_starve_parameters(cl
     cluster.patch_namespace(before, &json!({"metadata": {"labels": {"tenancy": test}}})).await?;
     cluster.wait_admitted(before, &tool_pod("job", UID)).await?;
 
-    what_empties_namespaces_may_delete_parameters(cluster, &one).await?;
+    what_empties_namespaces_may_delete_parameters(cluster, test, &one).await?;
     what_an_administrator_can_do(cluster, test, &one).await?;
     namespace_goes(cluster, before).await?;
     namespace_goes(cluster, test).await?;
@@ -126,18 +126,23 @@ pub(crate) async fn tenants_can_neither_delete_nor_hold_nor_starve_parameters(cl
 }
 
 /// By the accounts that clusters give these controllers.
-async fn what_empties_namespaces_may_delete_parameters(cluster: &Cluster, one: &str) -> TestResult {
+async fn what_empties_namespaces_may_delete_parameters(cluster: &Cluster, test: &str, one: &str) -> TestResult {
+    let before = cluster.params(test, test).await?.metadata.uid;
     let dry = format!("{one}?dryRun=All");
+    // A deletion with a body takes all its options from there, so that the query would not make it a dry run.
+    let deletion = json!({"dryRun": ["All"]});
     let finalized = json!({"metadata": {"finalizers": ["foregroundDeletion"]}});
     for (account, method, body) in [
-        ("namespace-controller", "DELETE", json!({})),
-        ("generic-garbage-collector", "DELETE", json!({})),
+        ("namespace-controller", "DELETE", deletion.clone()),
+        ("generic-garbage-collector", "DELETE", deletion),
         ("generic-garbage-collector", "PATCH", finalized),
     ] {
         let client = cluster.client_of_tenant(&format!("system:serviceaccount:kube-system:{account}")).await?;
         let verdict = cluster.ask_as(&client, method, &dry, &body).await;
         ensure!(verdict == Verdict::Admitted, "{method} by {account}: {verdict:?}");
     }
+    let after = cluster.params(test, test).await?.metadata.uid;
+    ensure!(after == before, "a dry run deleted the parameters: {before:?} is {after:?}");
     Ok(())
 }
 
