@@ -116,6 +116,12 @@ pub struct ToolSecurityProfileSpec {
     /// select a new version of the standards. Default: latest.
     #[serde(default)]
     pub baseline_version: Version,
+    /// Oldest version of Kubernetes that this profile is for, for example 1.35. Custom checks may use everything that
+    /// this version accepts. On an older cluster the profile is rejected. Default: custom checks must compile on 1.33,
+    /// and on the version of the cluster if it is older.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 8), regex(pattern = r"^1\.[1-9][0-9]$"))]
+    pub minimum_kube_version: Option<String>,
     /// Users and groups that processes may run as.
     #[serde(default)]
     pub users: Users,

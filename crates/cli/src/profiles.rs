@@ -117,11 +117,12 @@ pub fn accept_live(profile: ToolSecurityProfile) -> Result<Accepted, Vec<Problem
 /// # Errors
 /// All problems of the profiles with this API server.
 pub fn on(accepted: Vec<Accepted>, version: Minor) -> Result<Vec<Accepted>, Failure> {
-    if version >= PORTABLE {
-        return Ok(accepted);
-    }
     let (mut found, mut problems) = (Vec::new(), Vec::new());
     for one in accepted {
+        if version >= one.checked.minimum.unwrap_or(PORTABLE) {
+            found.push(one);
+            continue;
+        }
         match checked(one.profile, version, &problem) {
             Ok(one) => found.push(one),
             Err(several) => problems.extend(several),

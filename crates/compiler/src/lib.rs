@@ -59,6 +59,7 @@ use palisade_api::{
     names::{self, Part, Shape},
     settings::{self, Implied},
 };
+use palisade_cel::Minor;
 use palisade_checks::{Check, FindingScope, Lowering, ObjectCheck, ObjectRule, Rule, Uses};
 use palisade_kube_json::selector::Labels;
 
@@ -110,6 +111,8 @@ pub struct Compiled {
     pub probes: Probes,
     /// The level of the Pod Security Standards that the profile implies.
     pub implied: PssEquivalent,
+    /// The oldest version of Kubernetes that the profile is for, if it names one.
+    pub minimum: Option<Minor>,
 }
 
 impl Compiled {
@@ -266,6 +269,10 @@ pub fn compile_with(profile: &ToolSecurityProfile, options: Options) -> Result<C
     diagnostics.extend(names_too_long(&name));
     diagnostics.extend(selects_everything(spec));
     diagnostics.extend(rollout::mistakes(spec));
+    let minimum = spec.minimum_kube_version.as_deref().map(str::parse::<Minor>).transpose().unwrap_or_else(|unknown| {
+        diagnostics.push(Diagnostic::new("spec.minimumKubeVersion", unknown.to_string()));
+        None
+    });
     let own = customs.iter().map(|one| one.check.id.as_str());
     let of_objects = objects.iter().map(|one| one.check.id);
     let made = lowered.iter().map(|one| one.check.id).chain(of_objects).chain(own).collect();
@@ -316,6 +323,7 @@ pub fn compile_with(profile: &ToolSecurityProfile, options: Options) -> Result<C
         excluded: spec.exclude_namespaces.clone(),
         probes,
         implied,
+        minimum,
     })
 }
 

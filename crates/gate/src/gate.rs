@@ -38,21 +38,29 @@ static PODS: LazyLock<Vec<Json>> = LazyLock::new(|| {
 /// A namespace like that of any tenant.
 const TENANT: &str = "tenant";
 
-/// Checks a compiled profile for all clusters from [`PORTABLE`] on.
+/// Checks a compiled profile for all clusters that it is for: from its `minimumKubeVersion` on, or [`PORTABLE`].
 ///
 /// # Errors
 /// The first kind of error that it finds: expressions that do not parse or use unknown names; expressions that fail
 /// on a pod; pods that get the wrong verdict.
 pub fn check(compiled: Compiled) -> Result<Checked<Compiled>, Rejected> {
-    check_for(compiled, PORTABLE)
+    let cluster = compiled.minimum.unwrap_or(PORTABLE);
+    check_for(compiled, cluster)
 }
 
-/// Checks a compiled profile for a cluster. If the cluster is older than [`PORTABLE`], its own minor counts too.
+/// Checks a compiled profile for a cluster, and for all clusters that it is for. A profile without `minimumKubeVersion`
+/// is for clusters from [`PORTABLE`] on, and for this one.
 ///
 /// # Errors
-/// As [`check`], and settings whose field an older API server removes from pods.
+/// As [`check`], a cluster that is too old for the profile, and settings whose field an older API server removes from
+/// pods.
 pub fn check_for(mut compiled: Compiled, cluster: Minor) -> Result<Checked<Compiled>, Rejected> {
-    let oldest = cluster.min(PORTABLE);
+    if let Some(minimum) = compiled.minimum.filter(|minimum| cluster < *minimum) {
+        let help = "upgrade the cluster, or lower the version";
+        let message = format!("is {minimum}, and the version of the cluster is {cluster}");
+        return Err(Rejected { diagnostics: vec![Diagnostic::new("spec.minimumKubeVersion", message).help(help)] });
+    }
+    let oldest = cluster.min(compiled.minimum.unwrap_or(PORTABLE));
     let mut diagnostics = diagnose(&compiled, oldest);
     // The fast path is derived: a mistake in it is none of the profile's, which is enforced without it.
     let in_fast_path = |Diagnostic { location, .. }: &Diagnostic| {

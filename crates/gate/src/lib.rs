@@ -39,8 +39,8 @@ pub use standards::Standards;
 pub use validator::{Decision, Judgement, ValidationRequest, Validator, Violation, namespace};
 pub use webhook::{register, webhook};
 
-/// Profiles are checked for this minor and later ones, so that they are portable. Older clusters have stricter limits:
-/// [`check_for`].
+/// Profiles without `minimumKubeVersion` are checked for this minor and later ones, so that they are portable. Older
+/// clusters have stricter limits: [`check_for`].
 pub const PORTABLE: Minor = Minor::V1_33;
 
 /// A cluster of this minor of Kubernetes with only its own namespaces. Its admission plugin `PodSecurity` evaluates

@@ -1,7 +1,10 @@
 //! Type checking against schemas: what the API server would warn about in `status.typeChecking`, and more: the API
 //! server checks only validations and messages, this module checks each variable as well.
 
-use std::{collections::BTreeSet, sync::LazyLock};
+use std::{
+    collections::BTreeSet,
+    sync::{LazyLock, OnceLock},
+};
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use palisade_admission::objects::Kinds;
@@ -11,12 +14,10 @@ use palisade_cel::{
     schema::{Kind, Rule, Schemas, TypeCheck, kinds_to_check},
 };
 
-use crate::{PORTABLE, place::in_spec, validator::diagnostic};
+use crate::{place::in_spec, validator::diagnostic};
 
-/// The schema of parameters, and those of the built-in kinds of the oldest minor: later ones only add fields.
-static SCHEMAS: LazyLock<Schemas> = LazyLock::new(|| schemas(PORTABLE));
-/// The same for clusters that are older than [`PORTABLE`].
-static OLDER_SCHEMAS: LazyLock<Schemas> = LazyLock::new(|| schemas(Minor::OLDEST));
+/// By minor, the schema of parameters, and those of the built-in kinds: later minors only add fields.
+static SCHEMAS: [OnceLock<Schemas>; Minor::ALL.len()] = [const { OnceLock::new() }; Minor::ALL.len()];
 
 fn schemas(minor: Minor) -> Schemas {
     let mut schemas = Schemas::builtin(minor).unwrap_or_default();
@@ -76,7 +77,7 @@ pub(crate) fn checking(
     params: Option<&Kind>,
     variables: &[(String, String)],
 ) -> TypeCheck {
-    let schemas = if oldest < PORTABLE { &OLDER_SCHEMAS } else { &SCHEMAS };
+    let schemas = SCHEMAS[oldest.index()].get_or_init(|| schemas(oldest));
     TypeCheck::new(oldest, schemas, kinds, params, variables)
 }
 
@@ -91,6 +92,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::PORTABLE;
 
     fn policy(variable: &str) -> ValidatingAdmissionPolicy {
         serde_json::from_value(json!({"spec": {

@@ -54,6 +54,23 @@ fn only_clusters_before_the_portable_minor_are_stricter() {
         assert_eq!(accepting(spec), expected, "{spec}");
         assert_eq!(check(compiled(spec)).is_ok(), expected.contains(&PORTABLE), "{spec}");
     }
+    // Of 1.34, if the profile says so. Without a cluster, it is checked for that minor.
+    for (minimum, expected) in [("1.32", vec![]), ("1.33", vec![]), ("1.36", vec![Minor::V1_36, Minor::V1_37])] {
+        let mut spec = custom("[2, 1].sort() == [1, 2]");
+        spec["minimumKubeVersion"] = minimum.into();
+        assert_eq!(accepting(&spec), expected, "{minimum}");
+        assert_eq!(check(compiled(&spec)).is_ok(), !expected.is_empty(), "{minimum}");
+        let plain = json!({"minimumKubeVersion": minimum});
+        let minimum: Minor = minimum.parse().unwrap();
+        let served: Vec<_> = Minor::ALL.into_iter().filter(|minor| *minor >= minimum).collect();
+        assert_eq!(accepting(&plain), served, "{minimum}");
+    }
+    let rejected = check_for(compiled(&json!({"minimumKubeVersion": "1.36"})), Minor::V1_35).unwrap_err().to_string();
+    assert!(rejected.contains("spec.minimumKubeVersion: is 1.36, and the version of the cluster is 1.35"), "{rejected}");
+    // An older minor than the portable one counts.
+    let mut older = two_variables.clone();
+    older["minimumKubeVersion"] = "1.32".into();
+    assert_eq!(accepting(&older), []);
     let rejected = check_for(compiled(&removed), Minor::V1_32).unwrap_err().to_string();
     assert!(rejected.contains("every pod is denied, because Kubernetes 1.32 removes a field"), "{rejected}");
     assert!(rejected.contains("supplementalGroupsPolicy"), "{rejected}");

@@ -52,6 +52,11 @@ impl FieldPath {
         self.0.get(self.0.iter().position(is_field)? + 1..)
     }
 
+    /// Whether it is this path, or one below it.
+    pub fn is_at_or_below(&self, other: &Self) -> bool {
+        self.0.starts_with(&other.0)
+    }
+
     /// Whether it is the path of the object itself.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

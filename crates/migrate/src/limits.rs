@@ -4,6 +4,7 @@ use std::sync::LazyLock;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{JSONSchemaProps, JSONSchemaPropsOrArray};
 use palisade_api::Diagnostic;
+use palisade_kube_json::field_path::FieldPath;
 use serde_json::Value as Json;
 
 static SCHEMA: LazyLock<Option<JSONSchemaProps>> = LazyLock::new(|| {
@@ -53,7 +54,7 @@ fn visit(value: &Json, schema: &JSONSchemaProps, path: &str, found: &mut Vec<Dia
 }
 
 /// The field of a `PodSecurityPolicy` that a field of the profile comes from.
-pub(crate) fn origin(path: &str) -> &'static str {
+pub(crate) fn origin(path: &FieldPath) -> &'static str {
     const ORIGINS: [(&str, &str); 17] = [
         ("spec.users.runAsUser", "spec.runAsUser.ranges"),
         ("spec.users.runAsGroup", "spec.runAsGroup.ranges"),
@@ -73,5 +74,6 @@ pub(crate) fn origin(path: &str) -> &'static str {
         ("spec.volumes.flexVolumes", "spec.allowedFlexVolumes"),
         ("spec.scheduling.runtimeClasses", "spec.runtimeClass"),
     ];
-    ORIGINS.iter().find(|(of_profile, _)| path.starts_with(of_profile)).map_or("spec", |(_, origin)| origin)
+    let found = ORIGINS.iter().find(|&&(of_profile, _)| path.is_at_or_below(&of_profile.into()));
+    found.map_or("spec", |(_, origin)| origin)
 }

@@ -124,6 +124,7 @@ pub fn migrate(
             generate: vec![],
             baseline: Level::Privileged,
             baseline_version: palisade_api::settings::standard::Version::default(),
+            minimum_kube_version: None,
             users: settings.users,
             privileges: settings.privileges,
             host: settings.host,
@@ -139,7 +140,7 @@ pub fn migrate(
         };
         let written = serde_json::to_value(&spec).unwrap_or_default();
         mistakes.extend(limits::exceeded(&written).into_iter().map(|beyond| {
-            let path = limits::origin(&beyond.location.to_string());
+            let path = limits::origin(&beyond.location.path);
             (index, Diagnostic::new(path, beyond.message).help("shorten the list, or split the policy"))
         }));
         migrated.push(Migrated { profile: ToolSecurityProfile::new(&name, spec), notes });

@@ -8,7 +8,7 @@ use std::{
 
 use palisade_api::names;
 
-use crate::{Cluster, figures::peak_of};
+use crate::{Cluster, figures::{memory_of, peak_of}};
 
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
@@ -34,6 +34,11 @@ impl ControllerProcess {
         Self::start_as(cluster, None, &[format!("--scan-interval={}s", interval.as_secs())])
     }
 
+    /// The memory that it has, in bytes.
+    pub fn memory(&self) -> Result<u64> {
+        memory_of(self.child.id())
+    }
+
     /// The most memory that it has had, in bytes.
     pub fn peak_memory(&self) -> Result<u64> {
         peak_of(self.child.id())
@@ -42,6 +47,11 @@ impl ControllerProcess {
     /// Starts one that sends traces to a collector.
     pub fn traced(cluster: &Cluster, collector: &str) -> Result<Self> {
         Self::start_as(cluster, None, &[format!("--otlp-endpoint={collector}")])
+    }
+
+    /// Starts one that generates objects of these kinds (`--generate`).
+    pub fn generating(cluster: &Cluster, kinds: &str) -> Result<Self> {
+        Self::start_as(cluster, None, &[format!("--generate={kinds}")])
     }
 
     /// Starts one of several replicas. Its token is another one than that of the others.

@@ -2,8 +2,14 @@
 
 use std::time::{Duration, Instant};
 
+use k8s_openapi::api::core::v1::ResourceQuota;
+use kube::{
+    Api,
+    api::{Patch, PatchParams},
+};
 use palisade_controller::Options;
-use palisade_tests::{Cluster, TestResult, ensure, eventually, within};
+use palisade_kube_json::json::set;
+use palisade_tests::{Cluster, TestResult, Verdict, ensure, eventually, root, within};
 use serde_json::{Value as Json, json};
 
 crate::groups::scenarios! {
@@ -16,16 +22,23 @@ const UID: i64 = 50_001;
 const SOON: Duration = Duration::from_secs(10);
 const QUOTAS: &str = "resourcequotas";
 const POLICIES: &str = "networkpolicies";
+/// Policies of the chart, for tenants and for the controller.
+const CONFINEMENT: [&str; 2] = ["confine-generated-objects", "confine-palisade-controller-objects"];
 
-/// The permissions that the chart gives for these kinds.
-fn permit(cluster: &Cluster) -> TestResult {
+fn group(api_version: &str) -> &str {
+    api_version.split_once('/').map_or("", |(group, _)| group)
+}
+
+/// The permissions that the chart gives for these kinds, and its policies about generated objects.
+pub(crate) fn permit(cluster: &Cluster, kinds: &[(&str, &str)]) -> TestResult {
     let verbs = json!(["get", "list", "watch", "create", "patch", "delete"]);
+    let rules: Vec<_> = kinds
+        .iter()
+        .map(|(api_version, resource)| json!({"apiGroups": [group(api_version)], "resources": [resource], "verbs": verbs}))
+        .collect();
     let role = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "palisade-controller-generate"},
-        "rules": [
-            {"apiGroups": [""], "resources": [QUOTAS], "verbs": verbs},
-            {"apiGroups": ["networking.k8s.io"], "resources": [POLICIES], "verbs": verbs},
-        ],
+        "rules": rules,
     });
     let binding = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
@@ -33,12 +46,28 @@ fn permit(cluster: &Cluster) -> TestResult {
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "palisade-controller-generate"},
         "subjects": [{"kind": "ServiceAccount", "name": "palisade-controller", "namespace": "palisade-system"}],
     });
-    for object in [role, binding] {
+    for object in [role, binding].into_iter().chain(confinement(kinds)?) {
         let mut file = tempfile::NamedTempFile::new()?;
         std::io::Write::write_all(&mut file, object.to_string().as_bytes())?;
         cluster.kubectl(&["apply", "-f", &file.path().display().to_string()])?;
     }
     Ok(())
+}
+
+/// The policies of the chart, with the rules that it makes of these kinds.
+fn confinement(kinds: &[(&str, &str)]) -> TestResult<Vec<Json>> {
+    let text = std::fs::read_to_string(root().join("charts/palisade/files/generate.yaml"))?;
+    let mut objects: Vec<Json> = serde_saphyr::from_multiple(&text)?;
+    let rule = |(api_version, resource): &(&str, &str)| {
+        json!({
+            "apiGroups": [group(api_version)], "apiVersions": ["*"], "operations": ["CREATE", "UPDATE", "DELETE"],
+            "resources": [resource, format!("{resource}/*")],
+        })
+    };
+    for object in objects.iter_mut().filter(|object| object["kind"] == "ValidatingAdmissionPolicy") {
+        set(object, &["spec", "matchConstraints", "resourceRules"], kinds.iter().map(rule).collect::<Vec<_>>());
+    }
+    Ok(objects)
 }
 
 fn options() -> TestResult<Options> {
@@ -119,7 +148,7 @@ pub(crate) async fn generated_objects_are_kept_as_the_profile_requires(cluster: 
     let rejected = cluster.wait_condition(TEST, "Accepted", "False").await?;
     let text = format!("{:?}", rejected.status);
     ensure!(text.contains("{apiVersion: v1, kind: ResourceQuota, resource: PLURAL} to generate.kinds"), "{text}");
-    permit(cluster)?;
+    permit(cluster, &[("v1", QUOTAS), ("networking.k8s.io/v1", POLICIES)])?;
     cluster.restart_controller(options()?).await?;
 
     // Created, and as written by the API server.
@@ -143,14 +172,72 @@ pub(crate) async fn generated_objects_are_kept_as_the_profile_requires(cluster: 
     let after = [version(get(cluster, &quota_a).await.as_ref()), version(get(cluster, &policy_a).await.as_ref())];
     ensure!(before == after, "a restart has written: {before:?} {after:?}");
 
+    tenants_cannot_change_generated_objects(cluster, &quota_a).await?;
     edits_are_repaired(cluster, &quota_a, &policy_a, &hard).await?;
     conflicts_are_reported(cluster, &quota_a).await?;
     objects_are_removed(cluster, &quota_a).await?;
     cluster.kubectl(&["delete", "clusterrole,clusterrolebinding", "palisade-controller-generate"])?;
+    for name in CONFINEMENT {
+        let kinds = "validatingadmissionpolicies,validatingadmissionpolicybindings";
+        cluster.kubectl(&["delete", kinds, name])?;
+    }
     for namespace in ["generate-a", "generate-b", "generate-c", "generate-d"] {
         cluster.delete_namespace(namespace).await?;
     }
     cluster.restart_controller(Cluster::options()?).await
+}
+
+/// With all permissions in its namespace, in each way to write, and in advance.
+async fn tenants_cannot_change_generated_objects(cluster: &Cluster, quota: &str) -> TestResult {
+    let tenant = crate::parameters::tenant(cluster, "generate-a").await?;
+    let all = "/api/v1/namespaces/generate-a/resourcequotas";
+    let more = json!({"spec": {"hard": {"requests.cpu": "64"}}});
+    let label = json!({"metadata": {"labels": {"toolsecurity.dev/template": null}}});
+    let marked = json!({"metadata": {"labels": {"toolsecurity.dev/template": "quota"}}});
+    let mut planted = json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "mine"}, "spec": {"hard": {}}});
+    let own = cluster.ask_as(&tenant, "POST", all, &planted).await;
+    ensure!(own == Verdict::Admitted, "an own quota: {own:?}");
+    set(&mut planted, &["metadata"], json!({"name": "planted", "labels": {"toolsecurity.dev/template": "quota"}}));
+    let (status, mine) = (format!("{quota}/status"), format!("{all}/mine"));
+    let mut tried = vec![
+        ("a value", cluster.ask_as(&tenant, "PATCH", quota, &more).await),
+        ("the label", cluster.ask_as(&tenant, "PATCH", quota, &label).await),
+        ("the label by the status", cluster.ask_as(&tenant, "PATCH", &status, &label).await),
+        ("the label of another object", cluster.ask_as(&tenant, "PATCH", &mine, &marked).await),
+        ("deletion", cluster.ask_as(&tenant, "DELETE", quota, &Json::Null).await),
+        ("creation", cluster.ask_as(&tenant, "POST", all, &planted).await),
+    ];
+    // Even with the field manager of the controller, whose entry of the fields it reads.
+    let api: Api<ResourceQuota> = Api::namespaced(tenant.clone(), "generate-a");
+    let applied = json!({
+        "apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "tool"}, "spec": {"hard": {"requests.cpu": "64"}},
+    });
+    let by_its_manager = PatchParams::apply("palisade-controller/generate").force();
+    let applied = api.patch("tool", &by_its_manager, &Patch::Apply(&applied)).await;
+    tried.push(("an apply", Verdict::of(applied.map(|_| json!({})))));
+    let deleted = cluster.ask_as(&tenant, "DELETE", &mine, &Json::Null).await;
+    ensure!(deleted == Verdict::Admitted, "an own quota is deleted: {deleted:?}");
+    tried.push(("deletion of all", cluster.ask_as(&tenant, "DELETE", all, &Json::Null).await));
+    let by = format!("ValidatingAdmissionPolicy '{}'", CONFINEMENT[0]);
+    for (attempt, verdict) in tried {
+        ensure!(verdict.denial().is_some_and(|text| text.contains(&by)), "{attempt} is not denied: {verdict:?}");
+    }
+    // Clients of the whole cluster can, for example those that empty namespaces; and the controller nothing else.
+    let dry = format!("{quota}?dryRun=All");
+    for account in ["namespace-controller", "generic-garbage-collector"] {
+        let client = cluster.client_of_tenant(&format!("system:serviceaccount:kube-system:{account}")).await?;
+        let verdict = cluster.ask_as(&client, "DELETE", &dry, &Json::Null).await;
+        ensure!(verdict == Verdict::Admitted, "{account}: {verdict:?}");
+    }
+    let controller = cluster.client_of_tenant(&crate::privilege::user("palisade-controller")).await?;
+    let foreign = json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "other"}, "spec": {"hard": {}}});
+    let by = format!("ValidatingAdmissionPolicy '{}'", CONFINEMENT[1]);
+    for (namespace, object) in [("generate-a", &foreign), ("kube-system", &planted)] {
+        let path = format!("/api/v1/namespaces/{namespace}/resourcequotas?dryRun=All");
+        let verdict = cluster.ask_as(&controller, "POST", &path, object).await;
+        ensure!(verdict.denial().is_some_and(|text| text.contains(&by)), "{namespace}: {verdict:?}");
+    }
+    Ok(())
 }
 
 /// Edits by hand, lost labels and deletions.
@@ -166,7 +253,7 @@ async fn edits_are_repaired(cluster: &Cluster, quota: &str, policy: &str, hard: 
     for (path, patch) in edits {
         let before = get(cluster, path).await.ok_or("no object")?;
         let verdict = cluster.patch_at(path, &patch).await;
-        ensure!(verdict == palisade_tests::Verdict::Admitted, "{verdict:?}");
+        ensure!(verdict == Verdict::Admitted, "{verdict:?}");
         let same = |found: &Json| {
             ["labels", "annotations"].iter().all(|part| found["metadata"][*part] == before["metadata"][*part])
                 && found["spec"] == before["spec"]

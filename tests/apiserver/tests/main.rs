@@ -22,6 +22,7 @@ mod files;
 mod former;
 mod gate;
 mod generate;
+mod generate_scale;
 mod groups;
 mod guard;
 mod helm;
@@ -101,6 +102,7 @@ const MODULES: &[&[Registered]] = &[
     former::SCENARIOS,
     gate::SCENARIOS,
     generate::SCENARIOS,
+    generate_scale::SCENARIOS,
     guard::SCENARIOS,
     helm::SCENARIOS,
     history::SCENARIOS,

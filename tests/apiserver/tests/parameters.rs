@@ -31,7 +31,7 @@ fn profile(test: &str) -> Json {
 }
 
 /// What many clusters give their tenants.
-async fn tenant(cluster: &Cluster, namespace: &str) -> TestResult<Client> {
+pub(crate) async fn tenant(cluster: &Cluster, namespace: &str) -> TestResult<Client> {
     let user = format!("tenant-of-{namespace}");
     cluster.kubectl(&["create", "role", "everything", "--verb=*", "--resource=*.*,*/*", "-n", namespace])?;
     let user_flag = format!("--user={user}");

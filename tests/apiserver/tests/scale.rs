@@ -75,7 +75,7 @@ pub(crate) async fn number_of_policies_is_constant_for_3500_namespaces(cluster: 
     Ok(())
 }
 
-async fn create_namespaces(cluster: &Cluster, range: std::ops::Range<i64>) -> TestResult {
+pub(crate) async fn create_namespaces(cluster: &Cluster, range: std::ops::Range<i64>) -> TestResult {
     stream::iter(range)
         .map(Ok)
         .try_for_each_concurrent(32, |index| async move {

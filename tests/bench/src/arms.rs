@@ -10,6 +10,8 @@ use crate::{Only, Result};
 
 /// The uid of all tools.
 pub(crate) const UID: i64 = 50_001;
+/// The name of all tools.
+pub(crate) const TOOL: &str = "job";
 /// The arm with a tool's pod that nothing judges.
 const NOT_SELECTED: &str = "a tool's pod, not selected";
 /// The arm of Toolforge's profile as it is compiled.
@@ -50,7 +52,7 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    fn create(body: Json) -> Self {
+    pub(crate) fn create(body: Json) -> Self {
         Self { method: "POST", path: "api/v1/pods", body }
     }
 
@@ -67,17 +69,21 @@ pub(crate) enum Expected {
 
 /// What a profile is changed to before its objects are applied.
 #[derive(Clone, Copy)]
-enum Variant {
+pub(crate) enum Variant {
     AsCompiled,
     /// Without the fast path.
     Full,
 }
 
+/// The arms with pods and workloads.
+pub(crate) fn of_pods() -> Result<Vec<Arm>> {
+    Ok([tools()?, restricted()?, denied()?, updates()?].into_iter().flatten().collect())
+}
+
 /// The arms that are to be measured, and what they are compared with.
-pub(crate) fn all(only: &Only) -> Result<Vec<Arm>> {
-    let arms: Vec<Arm> = [tools()?, restricted()?, denied()?, updates()?].into_iter().flatten().collect();
+pub(crate) fn selected(arms: Vec<Arm>, only: &Only) -> Vec<Arm> {
     let against: Vec<_> = arms.iter().filter(|arm| only.has(&arm.name)).filter_map(|arm| arm.against).collect();
-    Ok(arms.into_iter().filter(|arm| only.has(&arm.name) || against.contains(&arm.name.as_str())).collect())
+    arms.into_iter().filter(|arm| only.has(&arm.name) || against.contains(&arm.name.as_str())).collect()
 }
 
 /// A tool's pod, by Toolforge's profile.
@@ -266,7 +272,7 @@ fn updates() -> Result<Vec<Arm>> {
     Ok(arms)
 }
 
-fn arm(
+pub(crate) fn arm(
     name: &str,
     about: &str,
     against: Option<&'static str>,
@@ -294,7 +300,7 @@ fn arm(
 }
 
 /// The checks of Toolforge's profile: mutation is an arm of its own.
-fn toolforge() -> Result<Json> {
+pub(crate) fn toolforge() -> Result<Json> {
     Cluster::toolforge_profile("tool")
 }
 
@@ -342,6 +348,9 @@ fn of_bundle(bundle: &Bundle) -> Vec<Json> {
 fn params(arm: &str, compiled: &Compiled) -> Option<Json> {
     let mut spec = compiled.probes.params.clone()?;
     spec.integers.insert("uid".to_owned(), UID);
+    if let Some(tool) = spec.strings.get_mut("tool") {
+        TOOL.clone_into(tool);
+    }
     Some(json!({
         "apiVersion": names::API_VERSION, "kind": "ToolSecurityParams",
         "metadata": {"name": names::params(&compiled.profile), "namespace": arm}, "spec": spec,

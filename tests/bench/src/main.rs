@@ -8,6 +8,7 @@ mod arms;
 mod bounds;
 mod curve;
 mod engine;
+mod ingresses;
 mod measure;
 mod peers;
 mod plot;
@@ -95,7 +96,7 @@ async fn run(arguments: &Arguments) -> Result<ExitCode> {
     }
     let plan = Plan { rounds: arguments.rounds, requests: arguments.requests };
     let only = Only(arguments.only.clone());
-    let arms = arms::all(&only)?;
+    let arms = arms::selected([arms::of_pods()?, ingresses::arms()?].into_iter().flatten().collect(), &only);
     let mut groups = vec![];
     if !arms.is_empty() {
         println!("==> starting etcd, kube-apiserver and kube-controller-manager");

@@ -29,7 +29,7 @@ const FILES: [(&str, &str); 9] = [
     ("scan", "scan/rbac.yaml"),
 ];
 /// Each switch by itself, all of them, and as few as possible.
-const SWITCHES: [&str; 16] = [
+const SWITCHES: [&str; 17] = [
     "",
     "namespace.create=true",
     "crds.install=false",
@@ -44,6 +44,9 @@ const SWITCHES: [&str; 16] = [
     "controller.replicas=1,webhook.replicas=1",
     "image.registry=registry.example.org,image.pullSecrets[0].name=registry,labels.team=platform",
     "guard.assigners[0].kind=ServiceAccount,guard.assigners[0].name=maker,guard.assigners[0].namespace=tools",
+    "generate.kinds[0].apiVersion=v1,generate.kinds[0].kind=ResourceQuota,generate.kinds[0].resource=resourcequotas,\
+     generate.kinds[1].apiVersion=networking.k8s.io/v1,generate.kinds[1].kind=NetworkPolicy,\
+     generate.kinds[1].resource=networkpolicies,generate.clusterRoles[0]=edit",
     "rollout.enabled=true,scan.enabled=true,scan.interval=10m,metrics.serviceMonitor.enabled=true,\
      metrics.serviceMonitor.labels.release=prometheus,metrics.prometheusRule.enabled=true,metrics.dashboard.enabled=true,\
      webhook.certificates.source=CertManager,webhook.certificates.issuerRef.name=internal,\

@@ -11,6 +11,7 @@ use palisade_cel::Minor;
 use palisade_compiler::Namespace;
 use serde_json::{Map, Value as Json, json};
 
+use super::tenant_objects::TenantObjects;
 use crate::{
     diff::{self, CONTEXT},
     namespaces::Tenant,
@@ -34,6 +35,7 @@ pub(super) struct Difference {
     objects: Vec<Object>,
     /// The number of objects that are generated from both together.
     all: usize,
+    tenant_objects: TenantObjects,
     /// Whether pods are mutated differently.
     mutates: bool,
     /// Whether the rollout of namespaces to stages differs.
@@ -62,6 +64,7 @@ impl Difference {
             profiles: BTreeMap::new(),
             objects: Vec::new(),
             all: 0,
+            tenant_objects: TenantObjects::default(),
             mutates: false,
             rollout: false,
             parameters: BTreeSet::new(),
@@ -83,8 +86,10 @@ impl Difference {
             found.mutates |= mutation(one) != mutation(other);
             let rollout = |of: Option<&Accepted>| of.and_then(|of| of.profile.spec.rollout.clone());
             found.rollout |= rollout(one) != rollout(other);
-            found.parameters_may |= parameters_may(one, other);
+            let parameters_may = parameters_may(one, other);
+            found.parameters_may |= parameters_may;
             found.compare_namespaces(one, other, tenants);
+            found.tenant_objects.compare([one, other], parameters_may, tenants)?;
         }
         found.compare_objects(&generated(before, version)?, &generated(after, version)?)?;
         Ok(found)
@@ -132,8 +137,13 @@ impl Difference {
         Ok(())
     }
 
-    /// Whether the answers of an API server can differ. `whole` means that all namespaces were compared.
+    /// Whether the change has an effect. `whole` means that all namespaces were compared.
     pub(super) fn matters(&self, whole: bool) -> bool {
+        self.changes_answers(whole) || self.tenant_objects.differ(whole)
+    }
+
+    /// Whether the answers of an API server can differ.
+    pub(super) fn changes_answers(&self, whole: bool) -> bool {
         let params = !self.parameters.is_empty() || (self.parameters_may && !whole);
         !self.objects.is_empty() || self.mutates || self.rollout || params
     }
@@ -147,7 +157,7 @@ impl Difference {
             self.profiles.iter().map(|(name, change)| format!("profile {name} is {change}")).collect();
         let mut text = format!("{}; ", profiles.join(", "));
         if !self.matters(whole) {
-            text.push_str("the generated policies, bindings and parameters are equal: the change has no effect");
+            text.push_str("the generated policies, bindings, parameters and objects are equal: the change has no effect");
             return text;
         }
         let _ = write!(text, "{} of {} generated objects differ", self.objects.len(), self.all);
@@ -169,11 +179,15 @@ impl Difference {
         if self.parameters_may && !whole {
             text.push_str(", parameters may differ in unknown namespaces");
         }
+        for part in self.tenant_objects.parts(whole) {
+            let _ = write!(text, ", {part}");
+        }
         text
     }
 
     pub(super) fn diffs(&self) -> Vec<(String, String)> {
-        self.objects.iter().map(|one| (format!("{} is {}", one.name, one.change), one.diff.clone())).collect()
+        let policies = self.objects.iter().map(|one| (format!("{} is {}", one.name, one.change), one.diff.clone()));
+        policies.chain(self.tenant_objects.diffs()).collect()
     }
 
     pub(super) fn json(&self, whole: bool) -> Map<String, Json> {
@@ -181,6 +195,7 @@ impl Difference {
             self.objects.iter().map(|one| json!({"name": one.name, "change": one.change, "diff": one.diff})).collect();
         let all = json!({
             "matters": self.matters(whole), "profiles": self.profiles, "generated": objects,
+            "objectsInNamespaces": self.tenant_objects.json(),
             "mutatesOtherwise": self.mutates, "otherParameters": self.parameters,
             "newlySelected": self.selected, "noLongerSelected": self.deselected,
         });

@@ -4,6 +4,7 @@
 mod args;
 mod generated;
 mod place;
+mod tenant_objects;
 
 pub use args::DiffArgs;
 use k8s_openapi::jiff::Timestamp;
@@ -54,7 +55,7 @@ pub fn run(args: &DiffArgs) -> Result<(), Failure> {
     after.profiles = profiles::on(after.profiles, inputs.version).map_err(Failure::fatal)?;
     let difference = Difference::new(&before.profiles, &after.profiles, &inputs.tenants, inputs.version)?;
     let about = about(&before, &after, &difference, &inputs);
-    if difference.matters(inputs.is_whole) && judges {
+    if difference.changes_answers(inputs.is_whole) && judges {
         let changes = judged(inputs, &before.profiles, &after.profiles)?;
         output::print(&changes_output::text(&args.shown, &about, Some(&changes)))?;
         if changes.judged == 0 && problems.is_empty() && !args.files.is_empty() {

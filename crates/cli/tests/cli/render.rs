@@ -357,7 +357,12 @@ fn a_profile_that_an_older_minor_cannot_enforce_is_rejected_for_this_minor() {
     );
     let pod = b"{apiVersion: v1, kind: Pod, metadata: {name: a, namespace: tool}, spec: {containers: []}}";
     let namespace = b"{apiVersion: v1, kind: Namespace, metadata: {name: tool, labels: {a: b}}}";
-    for (text, place) in [(&removed, "supplementalGroupsPolicy"), (&newer, "spec.customChecks[0].expression")] {
+    let minimum = profile("minimumKubeVersion: \"1.33\"");
+    for (text, place) in [
+        (&removed, "supplementalGroupsPolicy"),
+        (&newer, "spec.customChecks[0].expression"),
+        (&minimum, "spec.minimumKubeVersion"),
+    ] {
         let files: [(&str, &[u8]); 3] = [("p.yaml", text.as_bytes()), ("pod.yaml", pod), ("ns.yaml", namespace)];
         let commands: [&[&str]; 5] = [
             &["render", "p.yaml"],

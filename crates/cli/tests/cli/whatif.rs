@@ -122,6 +122,46 @@ fn a_change_that_cannot_matter_is_named() {
 }
 
 #[test]
+fn objects_in_namespaces_are_compared() {
+    let profile = |pods: u32, more: &str| {
+        format!(
+            "{PROFILE}  generate:
+  - name: quota
+    template: {{apiVersion: v1, kind: ResourceQuota, metadata: {{name: tenant}}, spec: {{hard: {{pods: {pods}}}}}}}
+{more}"
+        )
+    };
+    let isolation = "  - name: isolation
+    deletionPolicy: Orphan
+    template: {apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: isolation}, spec: {podSelector: {}}}
+";
+    let run = |old: &str, new: &str, more: &[&str]| {
+        let files = [("old.yaml", old), ("new.yaml", new), ("ns.yaml", NAMESPACES), ("m.yaml", &manifests())];
+        let files = directory(&files);
+        run_in(files.path(), &[&["diff", "old.yaml", "new.yaml"], more].concat(), "")
+    };
+    let known = ["--manifests", "m.yaml", "--namespaces", "ns.yaml"];
+    let found = run(&profile(10, isolation), &profile(20, ""), &known);
+    assert_eq!((found.code, found.err.as_str()), (Some(0), ""), "{}", found.out);
+    for expected in [
+        "NetworkPolicy/isolation is released in 1 namespace (first: tool-a)",
+        "ResourceQuota/tenant is changed in 1 namespace (first: tool-a)",
+        "--- BEFORE/tool-a/ResourceQuota/tenant\n+++ AFTER/tool-a/ResourceQuota/tenant\n",
+        "-    pods: 10\n+    pods: 20\n",
+    ] {
+        assert!(found.out.contains(expected), "{expected}: {}", found.out);
+    }
+    let added = run(PROFILE, &profile(10, ""), &[&known[..], &["-o", "json"]].concat());
+    let added: Json = serde_json::from_str(&added.out).unwrap();
+    let object = &added["objectsInNamespaces"][0];
+    assert_eq!((&object["change"], &object["namespaces"]), (&json!("added"), &json!(["tool-a"])), "{added:#}");
+    assert_eq!(added["matters"], true);
+    // Without namespaces, nothing is claimed.
+    let unknown = run(&profile(10, ""), &profile(20, ""), &[]);
+    assert!(unknown.out.contains("objects may differ in unknown namespaces"), "{}{}", unknown.out, unknown.err);
+}
+
+#[test]
 fn a_commit_is_compared_with_the_working_tree() {
     let at = directory(&[("m.yaml", manifests().as_str()), ("ns.yaml", NAMESPACES)]);
     fs::create_dir(at.path().join("profiles")).unwrap();

@@ -7,6 +7,7 @@ mod profiles;
 mod reconciles;
 mod rollouts;
 mod scans;
+mod states;
 mod writes;
 
 use std::time::Duration;

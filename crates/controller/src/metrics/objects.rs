@@ -7,11 +7,7 @@ use prometheus_client::{
     registry::Registry,
 };
 
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct StateLabels {
-    profile: String,
-    state: &'static str,
-}
+use super::states::StateCounts;
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct ProfileLabel {
@@ -23,17 +19,14 @@ const STATES: [&str; 2] = ["desired", "ready"];
 /// The objects of `spec.generate`.
 #[derive(Debug, Default)]
 pub struct ObjectMetrics {
-    objects: Family<StateLabels, Gauge>,
+    objects: StateCounts,
     failed: Family<ProfileLabel, Gauge>,
 }
 
 impl ObjectMetrics {
     pub(super) fn register(&self, registry: &mut Registry) {
-        registry.register(
-            "palisade_generated_objects",
-            "Objects of spec.generate in all namespaces: desired and ready",
-            self.objects.clone(),
-        );
+        let help = "Objects of spec.generate in all namespaces: desired and ready";
+        self.objects.register(registry, "palisade_generated_objects", help);
         registry.register(
             "palisade_generated_failed_namespaces",
             "Namespaces with objects of spec.generate that could not be computed, written or deleted",
@@ -43,15 +36,11 @@ impl ObjectMetrics {
 
     pub(super) fn set(&self, profile: &str, status: Option<&GeneratedStatus>) {
         let Some(status) = status else {
-            for state in STATES {
-                self.objects.remove(&StateLabels { profile: profile.to_owned(), state });
-            }
+            self.objects.forget(profile, STATES);
             self.failed.remove(&ProfileLabel { profile: profile.to_owned() });
             return;
         };
-        for (state, count) in STATES.into_iter().zip([status.desired, status.ready]) {
-            self.objects.get_or_create(&StateLabels { profile: profile.to_owned(), state }).set(count);
-        }
+        self.objects.set(profile, STATES, [status.desired, status.ready]);
         self.failed.get_or_create(&ProfileLabel { profile: profile.to_owned() }).set(status.failed_namespaces);
     }
 }

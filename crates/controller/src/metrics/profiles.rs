@@ -7,13 +7,8 @@ use prometheus_client::{
     registry::Registry,
 };
 
+use super::states::StateCounts;
 use crate::status::{Condition, ConditionStatus};
-
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct StateLabels {
-    profile: String,
-    state: &'static str,
-}
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct StageLabels {
@@ -33,14 +28,14 @@ const STATES: [&str; 3] = ["selected", "ready", "failed"];
 /// Namespaces and conditions of profiles.
 #[derive(Debug, Default)]
 pub struct ProfileMetrics {
-    namespaces: Family<StateLabels, Gauge>,
+    namespaces: StateCounts,
     by_stage: Family<StageLabels, Gauge>,
     conditions: Family<ConditionLabels, Gauge>,
 }
 
 impl ProfileMetrics {
     pub(super) fn register(&self, registry: &mut Registry) {
-        registry.register("palisade_namespaces", "Namespaces of a profile by state", self.namespaces.clone());
+        self.namespaces.register(registry, "palisade_namespaces", "Namespaces of a profile by state");
         registry.register(
             "palisade_namespaces_by_stage",
             "Namespaces that a profile selects, by the stage of pods",
@@ -54,17 +49,14 @@ impl ProfileMetrics {
     }
 
     pub(super) fn count_once(&self, profile: &str) {
-        self.namespaces.get_or_create(&StateLabels { profile: profile.to_owned(), state: STATES[0] }).set(1);
+        self.namespaces.set(profile, [STATES[0]], [1]);
         self.by_stage.get_or_create(&StageLabels { profile: profile.to_owned(), stage: Stage::Deny.into() }).set(1);
         let (r#type, status) = (ConditionType::Ready.into(), ConditionStatus::True.text());
         self.conditions.get_or_create(&ConditionLabels { profile: profile.to_owned(), r#type, status }).set(1);
     }
 
     pub(super) fn set_namespaces(&self, profile: &str, namespaces: &NamespaceCounts) {
-        let counts = [namespaces.selected, namespaces.ready, namespaces.failed];
-        for (state, count) in STATES.into_iter().zip(counts) {
-            self.namespaces.get_or_create(&StateLabels { profile: profile.to_owned(), state }).set(count);
-        }
+        self.namespaces.set(profile, STATES, [namespaces.selected, namespaces.ready, namespaces.failed]);
         for (stage, count) in Stage::ALL.into_iter().zip(namespaces.by_stage.counts()) {
             self.by_stage.get_or_create(&StageLabels { profile: profile.to_owned(), stage: stage.into() }).set(count);
         }
@@ -91,9 +83,7 @@ impl ProfileMetrics {
     }
 
     pub(super) fn forget(&self, profile: &str) {
-        for state in STATES {
-            self.namespaces.remove(&StateLabels { profile: profile.to_owned(), state });
-        }
+        self.namespaces.forget(profile, STATES);
         for stage in Stage::ALL {
             self.by_stage.remove(&StageLabels { profile: profile.to_owned(), stage: stage.into() });
         }

@@ -7,11 +7,7 @@ use prometheus_client::{
     registry::Registry,
 };
 
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct StateLabels {
-    profile: String,
-    state: &'static str,
-}
+use super::states::StateCounts;
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct PhaseLabels {
@@ -24,17 +20,14 @@ const STATES: [&str; 3] = ["promoted", "pending", "held"];
 /// Phases of rollouts, and their namespaces.
 #[derive(Debug, Default)]
 pub struct RolloutMetrics {
-    namespaces: Family<StateLabels, Gauge>,
+    namespaces: StateCounts,
     phases: Family<PhaseLabels, Gauge>,
 }
 
 impl RolloutMetrics {
     pub(super) fn register(&self, registry: &mut Registry) {
-        registry.register(
-            "palisade_rollout_namespaces",
-            "Namespaces of a rollout: promoted, pending and held",
-            self.namespaces.clone(),
-        );
+        let help = "Namespaces of a rollout: promoted, pending and held";
+        self.namespaces.register(registry, "palisade_rollout_namespaces", help);
         registry.register(
             "palisade_rollout_phase",
             "1 if the rollout of the profile is in the phase",
@@ -43,9 +36,7 @@ impl RolloutMetrics {
     }
 
     pub(super) fn set(&self, profile: &str, rollout: &RolloutStatus) {
-        for (state, count) in STATES.into_iter().zip([rollout.promoted, rollout.pending, rollout.held]) {
-            self.namespaces.get_or_create(&StateLabels { profile: profile.to_owned(), state }).set(count);
-        }
+        self.namespaces.set(profile, STATES, [rollout.promoted, rollout.pending, rollout.held]);
         for phase in RolloutPhase::ALL {
             let labels = PhaseLabels { profile: profile.to_owned(), phase: phase.into() };
             self.phases.get_or_create(&labels).set(i64::from(phase == rollout.phase));
@@ -53,9 +44,7 @@ impl RolloutMetrics {
     }
 
     pub(super) fn forget(&self, profile: &str) {
-        for state in STATES {
-            self.namespaces.remove(&StateLabels { profile: profile.to_owned(), state });
-        }
+        self.namespaces.forget(profile, STATES);
         for phase in RolloutPhase::ALL {
             self.phases.remove(&PhaseLabels { profile: profile.to_owned(), phase: phase.into() });
         }

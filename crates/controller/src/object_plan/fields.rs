@@ -55,6 +55,10 @@ fn is_in(set: &Json, index: usize, element: &Json) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use proptest::{
+        collection::{btree_map, btree_set, vec},
+        prelude::*,
+    };
     use serde_json::json;
 
     use super::*;
@@ -120,6 +124,84 @@ mod tests {
             let fields = json!({"f:spec": {"f:ports": {key: {"f:port": "x"}}}});
             let applied = json!({"spec": {"ports": [{"port": 80}]}});
             assert!(!contains(&fields, &applied), "{key}");
+        }
+    }
+
+    /// A value with the entry that the API server writes for it: scalars, values that are owned as a whole, maps, lists by
+    /// key and sets.
+    fn owned() -> impl Strategy<Value = (Json, Json)> {
+        let scalar = || prop_oneof![any::<i32>().prop_map(Json::from), "[a-z~/\\.]{0,4}".prop_map(Json::from), Just(Json::Null)];
+        let whole = vec(scalar(), 0..3).prop_map(Json::from);
+        let leaf = prop_oneof![3 => scalar(), 1 => whole].prop_map(|value| (value, json!({})));
+        leaf.prop_recursive(4, 24, 4, move |inner| {
+            let map = btree_map("[a-z/]{1,4}", inner, 1..4);
+            let object = map.clone().prop_map(|map| {
+                let (value, set): (Map<_, _>, Map<_, _>) =
+                    map.into_iter().map(|(key, (value, set))| ((key.clone(), value), (format!("f:{key}"), set))).unzip();
+                (Json::from(value), Json::from(set))
+            });
+            let by_key = btree_map(0..9_u8, map, 1..4).prop_map(|elements| {
+                let (list, set): (Vec<_>, Map<_, _>) = elements
+                    .into_iter()
+                    .map(|(port, map)| {
+                        let mut element = Map::from_iter([("port#".to_owned(), Json::from(port))]);
+                        let mut parts = Map::from_iter([(".".to_owned(), json!({})), ("f:port#".to_owned(), json!({}))]);
+                        for (key, (value, set)) in map {
+                            element.insert(key.clone(), value);
+                            parts.insert(format!("f:{key}"), set);
+                        }
+                        let key = format!("k:{}", json!({"port#": port, "protocol#": "TCP"}));
+                        (Json::from(element), (key, Json::from(parts)))
+                    })
+                    .unzip();
+                (Json::from(list), Json::from(set))
+            });
+            let values = btree_set("[a-z\"]{0,3}", 1..4).prop_map(|values| {
+                let set: Map<_, _> = values.iter().map(|one| (format!("v:{}", json!(one)), json!({}))).collect();
+                (Json::from_iter(values), Json::from(set))
+            });
+            prop_oneof![object, by_key, values]
+        })
+    }
+
+    /// All entries without one of their parts. A part without parts goes with the last of them.
+    fn losses(set: &Json) -> Vec<Json> {
+        let mut found = Vec::new();
+        for (key, parts) in set.as_object().into_iter().flatten().filter(|(key, _)| *key != ".") {
+            let with = |parts: Option<Json>| {
+                let mut set = set.clone();
+                let all = set.as_object_mut().unwrap();
+                match parts {
+                    Some(parts) => all.insert(key.clone(), parts),
+                    None => all.remove(key),
+                };
+                set
+            };
+            if parts.as_object().is_none_or(Map::is_empty) {
+                found.push(with(None));
+            }
+            let empty = |parts: &Json| parts.as_object().is_none_or(Map::is_empty);
+            found.extend(losses(parts).into_iter().map(|parts| with(Some(parts).filter(|parts| !empty(parts)))));
+        }
+        found
+    }
+
+    proptest! {
+        /// Whatever is lost is written again, and nothing is written without a loss.
+        #[test]
+        fn every_lost_field_is_found(
+            spec in owned(), labels in btree_map("[a-z/]{1,4}", "[a-z]{0,3}", 1..3), foreign in "[A-Z]{1,4}",
+        ) {
+            let marks: Map<_, _> = labels.keys().map(|key| (format!("f:{key}"), json!({}))).collect();
+            let applied = json!({"kind": "X", "metadata": {"name": "x", "labels": labels}, "spec": spec.0});
+            let mut set = json!({"f:metadata": {"f:labels": marks}, "f:spec": spec.1});
+            prop_assert!(contains(&set, &applied));
+            for lost in losses(&set) {
+                prop_assert!(!contains(&lost, &applied), "{lost}");
+            }
+            // A field of the same manager that is no longer in the template does not hide a loss, and is none.
+            set.as_object_mut().unwrap().insert(format!("f:{foreign}"), json!({}));
+            prop_assert!(contains(&set, &applied));
         }
     }
 }

@@ -10,7 +10,7 @@ mod privileges;
 mod volumes;
 
 use palisade_api::{Settings, Values};
-use palisade_checks::{Text, defaults::CONTAINER_LISTS};
+use palisade_checks::{Text, defaults::CONTAINER_LISTS, objects};
 use palisade_kube_json::text::truncated;
 use serde_json::Value as Json;
 
@@ -112,6 +112,7 @@ pub fn why_not(check: &str) -> &'static str {
     match check {
         "parameters" => "the namespace has no value for a parameter, and an administrator must set it",
         "bounds" => "a list of the pod is longer than policies can evaluate",
+        _ if objects::ALL.iter().any(|known| known.id == check) => "no change is searched for objects other than pods",
         _ => "it is a custom rule of the profile",
     }
 }
