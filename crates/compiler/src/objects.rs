@@ -255,7 +255,14 @@ pub(crate) fn variables(
     if checks.iter().any(|check| excepted.contains(check.id)) {
         let about =
             "checks that spec.exceptions waives here: docs/adr/0016-compare-exceptions-with-the-creation-time.md";
-        all.push("excepted", about, EXCEPTED.to_owned());
+        // A connection has no time of creation: the controller removes exceptions that have ended from the parameters.
+        let excepted = if with_connections {
+            let listed = "params.spec.?exceptions.orValue({})";
+            format!("request.operation == '{CONNECT}' ? {listed}.map(check, check) : {EXCEPTED}")
+        } else {
+            EXCEPTED.to_owned()
+        };
+        all.push("excepted", about, excepted);
     }
     let (mut found, mut reading) = (Vec::new(), Vec::new());
     for check in checks {
