@@ -46,7 +46,10 @@ pub use defaults::{Condition, Constant, DefaultValue, FieldDefault, Subject};
 pub use diagnostic::{Diagnostic, Location, Origin};
 pub use lower::{Lowering, Uses};
 pub use meaning::{Author, Meaning, Place, Use};
-pub use object_check::{FixtureUser, ObjectCheck, ObjectFinding, ObjectFixture, ObjectResource, ObjectRule};
+pub use object_check::{
+    CONNECTION, CREATION, FixtureRequest, FixtureUser, ObjectCheck, ObjectFinding, ObjectFixture, ObjectResource,
+    ObjectRule, WRITES, is_confidential,
+};
 pub use reference::{ParameterName, Piece, pieces};
 pub use resolve::{Resolve, matches};
 pub use settings::{Settings, standard::Level};

@@ -39,8 +39,45 @@ pub struct ObjectResource {
     pub versions: &'static [&'static str],
     /// The kind.
     pub kind: &'static str,
-    /// Its plural name.
+    /// Its plural name, or that of the resource with the subresource.
     pub resource: &'static str,
+    /// The subresource that takes the kind, for example `exec`; empty for the resource itself.
+    pub subresource: &'static str,
+    /// The operations that the check evaluates, of [`WRITES`], [`CREATION`] and [`CONNECTION`].
+    pub operations: &'static [&'static str],
+}
+
+/// The operations on an object that is stored.
+pub const WRITES: &[&str] = &["CREATE", "UPDATE"];
+/// The operation on a subresource that takes objects and stores none.
+pub const CREATION: &[&str] = &["CREATE"];
+/// The operation of a client that connects. The object is the options of the connection, without metadata.
+pub const CONNECTION: &[&str] = &["CONNECT"];
+
+impl ObjectResource {
+    /// The resource as in rules of policies: `services`, or `services/proxy`.
+    pub fn path(&self) -> String {
+        match self.subresource {
+            "" => self.resource.to_owned(),
+            subresource => format!("{}/{subresource}", self.resource),
+        }
+    }
+
+    /// Whether requests for it are connections.
+    pub fn is_connection(&self) -> bool {
+        self.operations == CONNECTION
+    }
+
+    /// Whether existing objects of it can be listed and evaluated.
+    pub fn is_listed(&self) -> bool {
+        self.subresource.is_empty() && !is_confidential(self.group, self.resource)
+    }
+}
+
+/// Whether permission to list objects is permission to read credentials. The scan lists such objects only for the custom
+/// checks that name the kind.
+pub fn is_confidential(group: &str, resource: &str) -> bool {
+    (group, resource) == ("", "secrets")
 }
 
 /// The CEL that finds violations of a check in an object.
@@ -114,7 +151,7 @@ pub struct ObjectFixture {
     /// The values of parameters that the settings refer to.
     #[serde(default)]
     pub parameters: BTreeMap<ParameterName, Json>,
-    /// The object, without its name.
+    /// The object, without its name. For a connection, the options, and in `metadata.name` the pod or Service.
     object: Json,
     /// The user of the request; if unset, a tenant.
     #[serde(default)]
@@ -125,6 +162,17 @@ pub struct ObjectFixture {
     /// Whether the documentation shows it.
     #[serde(default)]
     pub example: bool,
+}
+
+/// A request that creates the object of a fixture, or connects with it as options.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FixtureRequest {
+    /// The kind of the object.
+    pub of: ObjectResource,
+    /// The name in the path of the request: that of the object, or of the pod or Service to connect to.
+    pub name: String,
+    /// The object; without metadata, if it has the options of a connection.
+    pub object: Json,
 }
 
 /// The user of a request.
@@ -149,6 +197,20 @@ impl ObjectFixture {
         let mut object = json!({"metadata": {"name": "fixture", "namespace": namespace}});
         merge(&mut object, &self.object);
         object
+    }
+
+    /// The request of the fixture, if its object is of a kind of the check.
+    pub fn request(&self, check: &ObjectCheck, namespace: &str) -> Option<FixtureRequest> {
+        let mut object = self.object(namespace);
+        let kind = object.get("kind").and_then(Json::as_str).unwrap_or_default();
+        let of = *check.kinds.iter().find(|of| of.kind == kind)?;
+        let name = object.pointer("/metadata/name").and_then(Json::as_str).unwrap_or_default().to_owned();
+        if of.is_connection()
+            && let Some(fields) = object.as_object_mut()
+        {
+            fields.remove("metadata");
+        }
+        Some(FixtureRequest { of, name, object })
     }
 
     /// The values of the parameters.

@@ -125,7 +125,7 @@ const READ: [(&str, &[&str]); 11] = [
     ),
     ("gateway.networking.x-k8s.io", &["xlistenersets"]),
     ("networking.k8s.io", &["ingresses"]),
-    ("rbac.authorization.k8s.io", &["rolebindings"]),
+    ("rbac.authorization.k8s.io", &["rolebindings", "roles"]),
     (
         palisade_api::names::GROUP,
         &["toolsecurityexceptions", "toolsecurityparams", "toolsecurityprofiles", "toolsecurityreports"],

@@ -54,7 +54,7 @@ pub fn judged() -> impl Iterator<Item = Kind<'static>> {
 /// The API server does not answer.
 pub async fn others(client: &Client, kinds: &ObjectKinds) -> Result<Vec<(String, String, String)>, Failure> {
     let mut found: Vec<(String, String, String)> = Vec::new();
-    for ObjectKind { group, versions, resource, .. } in kinds.all() {
+    for ObjectKind { group, versions, resource, .. } in kinds.listed() {
         let name = if group.is_empty() { resource.clone() } else { format!("{resource}.{group}") };
         let mut served = None;
         for version in versions {

@@ -8,17 +8,30 @@ use crate::profiles::Accepted;
 
 /// The kinds of some profiles.
 #[derive(Clone, Debug, Default)]
-pub struct ObjectKinds(Vec<ObjectKind>);
+pub struct ObjectKinds {
+    all: Vec<ObjectKind>,
+    listed: Vec<ObjectKind>,
+}
 
 impl ObjectKinds {
     /// Those that one of the profiles evaluates.
     pub fn of<'a>(accepted: impl IntoIterator<Item = &'a Accepted>) -> Self {
-        Self(accepted.into_iter().flat_map(|one| one.checked.object_kinds()).collect())
+        let mut kinds = Self::default();
+        for Accepted { checked, .. } in accepted {
+            kinds.all.extend(checked.object_kinds());
+            kinds.listed.extend(checked.listed_kinds());
+        }
+        kinds
     }
 
     /// All of them. Several profiles may evaluate one kind.
     pub fn all(&self) -> &[ObjectKind] {
-        &self.0
+        &self.all
+    }
+
+    /// Those whose objects are listed in a cluster: not Secrets, unless a custom check names them.
+    pub fn listed(&self) -> &[ObjectKind] {
+        &self.listed
     }
 
     /// The kind of an object, if profiles evaluate it. The API server converts requests in other versions.
@@ -29,7 +42,7 @@ impl ObjectKinds {
             return None;
         }
         let plural = resource.map_or_else(|| usual_plural(kind), |resource| resource.plural.clone());
-        self.0.iter().find(|one| one.group == group && one.resource == plural)
+        self.all.iter().find(|one| one.group == group && one.resource == plural)
     }
 
     /// Defines the kind of an object without a schema, if profiles evaluate it and a cluster does not have it: its
@@ -109,7 +122,8 @@ mod tests {
             subresources: Vec::new(),
             operations: Vec::new(),
         };
-        ObjectKinds(vec![of("networking.k8s.io", "ingresses"), of("example.org", "policies"), of("", "services")])
+        let all = vec![of("networking.k8s.io", "ingresses"), of("example.org", "policies"), of("", "services")];
+        ObjectKinds { listed: all.clone(), all }
     }
 
     #[test]

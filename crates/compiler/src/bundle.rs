@@ -269,7 +269,7 @@ impl Source<'_> {
         if checks.is_empty() {
             return None;
         }
-        let rules = RequestRules::of_kinds(checks.iter().flat_map(|check| &check.kinds)).with_probes();
+        let rules = RequestRules::of_resources(checks.iter().flat_map(|check| &check.resources)).with_probes();
         // Without a check that reads parameters, it also evaluates namespaces whose parameters are missing.
         let updates = if self.parameterized && checks.iter().any(|check| check.reads_parameters) {
             PodUpdates::WithParameters

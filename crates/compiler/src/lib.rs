@@ -60,7 +60,7 @@ use palisade_api::{
     settings::{self, Implied},
 };
 use palisade_cel::Minor;
-use palisade_checks::{Check, FindingScope, Lowering, ObjectCheck, ObjectRule, Rule, Uses};
+use palisade_checks::{Check, FindingScope, Lowering, ObjectCheck, ObjectRule, Rule, Uses, is_confidential};
 use palisade_kube_json::selector::Labels;
 
 pub use bundle::{Bundle, PolicyWithBindings};
@@ -160,6 +160,18 @@ impl Compiled {
             operations: Vec::new(),
         };
         kinds.into_iter().map(kind).collect()
+    }
+
+    /// The same, without kinds whose objects hold credentials: permission to list these is permission to read them. A
+    /// custom check that names the kind includes it.
+    pub fn listed_kinds(&self) -> Vec<ObjectKind> {
+        let named = self.customs.iter().flat_map(|custom| &custom.check.kinds);
+        let named: Vec<_> = named.map(|kind| (&kind.group, &kind.resource)).collect();
+        let mut kinds = self.object_kinds();
+        kinds.retain(|kind| {
+            !is_confidential(&kind.group, &kind.resource) || named.contains(&(&kind.group, &kind.resource))
+        });
+        kinds
     }
 
     /// Whether a part denies in the probe namespace.

@@ -6,12 +6,55 @@ use k8s_openapi::{
     api::admissionregistration::v1::{MatchResources, NamedRuleWithOperations},
     apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement},
 };
-use palisade_api::{ObjectKind, ObjectOperation, Stage, ToolSecurityProfileSpec, names};
+use palisade_api::{ObjectKind, Stage, ToolSecurityProfileSpec, names};
+use palisade_checks::ObjectResource;
 
 use crate::metadata::PROBE_NAMES;
 
 /// The label with the name of a namespace, which the API server keeps.
 pub(crate) const NAME_LABEL: &str = "kubernetes.io/metadata.name";
+
+/// The requests for a resource, or for a subresource, that a check evaluates.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct EvaluatedResource {
+    pub group: String,
+    pub versions: Vec<String>,
+    /// As in rules of policies: `deployments`, or `deployments/scale`.
+    pub resource: String,
+    /// As in rules of policies: `CREATE`, `UPDATE`, `CONNECT`.
+    pub operations: BTreeSet<&'static str>,
+}
+
+impl EvaluatedResource {
+    /// Those of a kind in a custom check.
+    pub fn of(kind: &ObjectKind) -> impl Iterator<Item = Self> {
+        kind.resources().into_iter().map(|resource| Self {
+            group: kind.group.clone(),
+            versions: kind.versions.clone(),
+            resource,
+            operations: kind.operations().map(<&str>::from).collect(),
+        })
+    }
+
+    /// Whether the requests include one that updates objects and can remove a finalizer.
+    pub fn is_updated(&self) -> bool {
+        self.operations.contains(UPDATE)
+    }
+}
+
+impl From<&ObjectResource> for EvaluatedResource {
+    fn from(of: &ObjectResource) -> Self {
+        Self {
+            group: of.group.to_owned(),
+            versions: of.versions.iter().map(|&version| version.to_owned()).collect(),
+            resource: of.path(),
+            operations: of.operations.iter().copied().collect(),
+        }
+    }
+}
+
+/// The operation that can remove a finalizer.
+const UPDATE: &str = "UPDATE";
 
 /// The requests that a policy matches.
 #[derive(Clone, Debug, Default)]
@@ -45,36 +88,30 @@ impl RequestRules {
         }
     }
 
-    /// Requests for objects of these kinds. A resource has the same versions wherever it is.
-    pub fn of_kinds<'a>(kinds: impl IntoIterator<Item = &'a ObjectKind>) -> Self {
-        let mut matched = BTreeMap::<_, (&[String], BTreeSet<_>)>::new();
-        for kind in kinds {
-            for resource in kind.resources() {
-                let one = matched.entry((kind.group.as_str(), resource));
-                one.or_insert((&kind.versions, BTreeSet::new())).1.extend(kind.operations());
-            }
+    /// Requests for these resources. A resource has the same versions wherever it is.
+    pub fn of_resources<'a>(resources: impl IntoIterator<Item = &'a EvaluatedResource>) -> Self {
+        let mut matched = BTreeMap::<_, (&[String], BTreeSet<&str>)>::new();
+        for EvaluatedResource { group, versions, resource, operations } in resources {
+            let one = matched.entry((group.as_str(), resource.as_str()));
+            one.or_insert((versions, BTreeSet::new())).1.extend(operations);
         }
         // One rule for resources of a group with the same versions and operations.
-        let rules = |is_matched: &dyn Fn(&str, ObjectOperation) -> bool| {
+        let rules = |is_matched: &dyn Fn(&str, &str) -> bool| {
             let mut grouped = BTreeMap::<_, Vec<&str>>::new();
             for ((group, resource), (versions, operations)) in &matched {
-                let operations: Vec<_> =
-                    operations.iter().copied().filter(|operation| is_matched(resource, *operation)).collect();
+                let operations: Vec<&str> =
+                    operations.iter().copied().filter(|operation| is_matched(resource, operation)).collect();
                 if !operations.is_empty() {
                     grouped.entry((*group, *versions, operations)).or_default().push(resource);
                 }
             }
-            let rules = grouped.into_iter().map(|((group, versions, operations), resources)| {
-                let operations: Vec<_> = operations.into_iter().map(<&str>::from).collect();
-                NamedRuleWithOperations {
-                    api_versions: Some(versions.to_vec()),
-                    ..rule(group, &operations, &resources)
-                }
+            let rules = grouped.into_iter().map(|((group, versions, operations), resources)| NamedRuleWithOperations {
+                api_versions: Some(versions.to_vec()),
+                ..rule(group, &operations, &resources)
             });
             rules.collect()
         };
-        let removes_finalizers =
-            |resource: &str, operation| operation == ObjectOperation::Update && !resource.contains('/');
+        let removes_finalizers = |resource: &str, operation: &str| operation == UPDATE && !resource.contains('/');
         Self {
             all: rules(&|_, _| true),
             updates: rules(&removes_finalizers),

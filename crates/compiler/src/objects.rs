@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::admissionregistration::v1::{MatchCondition, Variable};
 use palisade_api::{
-    ObjectKind, ObjectOperation, ToolSecurityProfile,
+    ToolSecurityProfile,
     names::{self, Part, Shape},
 };
 use palisade_cel::parse::parse_unexpanded;
@@ -21,6 +21,7 @@ use crate::{
     expressions::{EXCEPTED, UPDATED, VIOLATIONS, Variables, exempt_users, messages},
     fast::MAY_VIOLATE,
     fold::fold,
+    matching::EvaluatedResource,
     metadata::{PROBE_NAMES, PROBE_VIOLATION, profile_name},
     reads::Reads,
     style::SYNTAX,
@@ -30,8 +31,8 @@ use crate::{
 /// A check in a policy for objects.
 pub(crate) struct ObjectCheck<'a> {
     pub id: &'a str,
-    /// The kinds that it evaluates.
-    pub kinds: Vec<ObjectKind>,
+    /// The requests that it evaluates.
+    pub resources: Vec<EvaluatedResource>,
     /// Whether its result depends on the parameters of the namespace.
     pub reads_parameters: bool,
     /// CEL of type bool: requests that it does not evaluate.
@@ -63,7 +64,7 @@ impl<'a> ObjectCheck<'a> {
         Self {
             id,
             complies: Some(complies),
-            kinds: check.kinds.iter().map(kind).collect(),
+            resources: check.kinds.iter().map(EvaluatedResource::from).collect(),
             reads_parameters: *reads_parameters || is_excepted,
             exempt: check.exempt,
             unchanged: Reads::of(texts.map(String::as_str), Shape::Objects).unchanged(),
@@ -76,7 +77,7 @@ impl<'a> ObjectCheck<'a> {
         let id = custom.check.id.as_str();
         Self {
             id,
-            kinds: custom.check.kinds.clone(),
+            resources: custom.check.kinds.iter().flat_map(EvaluatedResource::of).collect(),
             reads_parameters: custom.mentions_params() || excepted_checks(&profile.spec).contains(id),
             exempt: None,
             unchanged: Reads::of(custom.expressions(), Shape::Objects).unchanged(),
@@ -90,19 +91,19 @@ impl<'a> ObjectCheck<'a> {
     /// CEL of type bool: whether it evaluates a request.
     fn applies(&self) -> String {
         let mut resources = BTreeMap::<_, Vec<String>>::new();
-        for kind in &self.kinds {
-            let named = kind.resources().into_iter().map(|resource| named(&kind.group, &resource));
-            resources.entry(kind.operations().collect::<Vec<_>>()).or_default().extend(named);
+        for EvaluatedResource { group, resource, operations, versions: _ } in &self.resources {
+            resources.entry(operations).or_default().push(named(group, resource));
         }
-        let is_updated = resources.keys().flatten().any(|operation| *operation == ObjectOperation::Update);
+        let is_updated = self.resources.iter().any(EvaluatedResource::is_updated);
         let terms: Vec<_> = resources
             .into_iter()
             .map(|(operations, mut named)| {
                 named.sort();
                 named.dedup();
                 let of_kinds = is_of(&named);
-                match operations.as_slice() {
-                    [one] => format!("({of_kinds} && request.operation == '{one}')"),
+                // Of connections, the rules of the policy match no other operation.
+                match operations.iter().collect::<Vec<_>>().as_slice() {
+                    [one] if **one != CONNECT => format!("({of_kinds} && request.operation == '{one}')"),
                     _ => of_kinds,
                 }
             })
@@ -119,16 +120,8 @@ impl<'a> ObjectCheck<'a> {
     }
 }
 
-fn kind(resource: &ObjectResource) -> ObjectKind {
-    let ObjectResource { group, versions, kind: _, resource } = *resource;
-    ObjectKind {
-        group: group.to_owned(),
-        versions: versions.iter().map(|&version| version.to_owned()).collect(),
-        resource: resource.to_owned(),
-        subresources: Vec::new(),
-        operations: Vec::new(),
-    }
-}
+/// The operation of connections, whose objects have no metadata.
+const CONNECT: &str = "CONNECT";
 
 /// CEL of type bool: whether a request is for one of these resources.
 fn is_of(named: &[String]) -> String {
@@ -140,7 +133,7 @@ fn is_of(named: &[String]) -> String {
 
 /// The same for resources of a rule.
 fn is_of_any(resources: &[ObjectResource]) -> String {
-    is_of(&resources.iter().map(|one| named(one.group, one.resource)).collect::<Vec<_>>())
+    is_of(&resources.iter().map(|one| named(one.group, &one.path())).collect::<Vec<_>>())
 }
 
 /// CEL of type list(string): the violations of a rule.
@@ -189,9 +182,9 @@ pub(crate) fn match_condition(
         definitions.extend(parse_unexpanded(expression, SYNTAX).ok().map(|parsed| (name.as_str(), parsed.root)));
     }
     let is_alone = |check: &ObjectCheck<'_>| {
-        let others = checks.iter().filter(|other| other.id != check.id).flat_map(|other| &other.kinds);
-        let resources: Vec<_> = others.map(|kind| (&kind.group, &kind.resource)).collect();
-        check.kinds.iter().all(|kind| !resources.contains(&(&kind.group, &kind.resource)))
+        let others = checks.iter().filter(|other| other.id != check.id).flat_map(|other| &other.resources);
+        let resources: Vec<_> = others.map(|one| (&one.group, &one.resource)).collect();
+        check.resources.iter().all(|one| !resources.contains(&(&one.group, &one.resource)))
     };
     let mut terms = vec![format!("!({})", is_probe())];
     if checks.iter().any(|check| check.reads_parameters) {
@@ -230,7 +223,9 @@ pub(crate) fn variables(
     style: ExpressionStyle,
 ) -> Vec<Variable> {
     let mut all = Variables::new(style);
-    let with_subresources = checks.iter().flat_map(|check| &check.kinds).any(|kind| !kind.subresources.is_empty());
+    let resources = || checks.iter().flat_map(|check| &check.resources);
+    let with_subresources = resources().any(|one| one.resource.contains('/'));
+    let with_connections = resources().any(|one| one.operations.contains(CONNECT));
     let subresource = if with_subresources {
         "(request.?subResource.orValue('') == '' ? '' : '/' + request.subResource) + "
     } else {
@@ -249,7 +244,8 @@ pub(crate) fn variables(
     }
     let is_probe = is_probe();
     let exempt = format!(
-        "{is_probe} ? object.metadata.?labels[?'{}'].orValue('') != '{}' : {}",
+        "{is_probe} ? object.{}.?labels[?'{}'].orValue('') != '{}' : {}",
+        if with_connections { "?metadata" } else { "metadata" },
         names::PROFILE_LABEL,
         names::probe_subject(profile_name(profile), profile.metadata.generation, part),
         cel::any(&exempt_users(&profile.spec.exemptions))
@@ -259,7 +255,14 @@ pub(crate) fn variables(
     if checks.iter().any(|check| excepted.contains(check.id)) {
         let about =
             "checks that spec.exceptions waives here: docs/adr/0016-compare-exceptions-with-the-creation-time.md";
-        all.push("excepted", about, EXCEPTED.to_owned());
+        // A connection has no time of creation: the controller removes exceptions that have ended from the parameters.
+        let excepted = if with_connections {
+            let listed = "params.spec.?exceptions.orValue({})";
+            format!("request.operation == '{CONNECT}' ? {listed}.map(check, check) : {EXCEPTED}")
+        } else {
+            EXCEPTED.to_owned()
+        };
+        all.push("excepted", about, excepted);
     }
     let (mut found, mut reading) = (Vec::new(), Vec::new());
     for check in checks {

@@ -239,7 +239,7 @@ impl Walk {
             }
             // The spec, or the template, and parts of it; and what a request always says of an object. Of the rest of a
             // request, each update can change it: who sends it, say.
-            ("request", ["kind" | "namespace" | "__namespace__" | "resource" | "subResource", ..]) => {}
+            ("request", ["kind" | "name" | "namespace" | "__namespace__" | "resource" | "subResource", ..]) => {}
             (
                 "variables",
                 ["spec" | "containers" | "volumes" | "podSecurityContext" | "template" | "annotations", ..],

@@ -181,7 +181,7 @@ impl Evaluator {
         let parts = parts.map_err(|mistakes: Vec<_>| crate::message::diagnostics(&mistakes))?;
         let kinds = accepted.profile.spec.custom_checks.iter().flat_map(|check| &check.kinds);
         let named = kinds.map(|kind| (kind.group.clone(), kind.resource.clone())).collect();
-        Ok(Self { parts, object_kinds: accepted.compiled.object_kinds(), named })
+        Ok(Self { parts, object_kinds: accepted.compiled.listed_kinds(), named })
     }
 
     /// True if the profile evaluates workloads.

@@ -9,7 +9,7 @@ use palisade_api::{
     objects,
 };
 use palisade_cel::{Minor, schema::Kind};
-use palisade_checks::ObjectFixture;
+use palisade_checks::{FixtureRequest, ObjectFixture};
 use palisade_compiler::{Compiled, Custom, PolicyWithBindings};
 use palisade_kube_json::{field_path::FieldPath, json::Change as _};
 use serde_json::{Value as Json, json};
@@ -102,10 +102,17 @@ pub(crate) fn diagnose(compiled: &Compiled, part: Part, pair: &PolicyWithBinding
     }
     for check in objects::ALL.iter().filter(|check| compiled.object_checks.contains(&check.id)) {
         for fixture in serde_saphyr::from_str::<Vec<ObjectFixture>>(check.fixtures).unwrap_or_default() {
-            let object = fixture.object("tenant");
-            let kind = object["kind"].as_str().unwrap_or_default();
-            let created = ValidationRequest { params: params.as_ref(), ..ValidationRequest::create(kind, &object) };
-            found.extend(policy.evaluate(&created).err());
+            let Some(FixtureRequest { of, name, object }) = fixture.request(check, "tenant") else { continue };
+            let request = ValidationRequest {
+                operation: if of.is_connection() { Operation::Connect } else { Operation::Create },
+                group: Some(of.group),
+                resource: Some(of.resource),
+                subresource: of.subresource,
+                name: Some(&name),
+                params: params.as_ref(),
+                ..ValidationRequest::create(of.kind, &object)
+            };
+            found.extend(policy.evaluate(&request).err());
         }
     }
     if pair.policy.spec.as_ref().is_some_and(|spec| spec.param_kind.is_some()) {

@@ -29,10 +29,14 @@ pub struct ValidationRequest<'a> {
     pub operation: Operation,
     /// The kind of the object.
     pub kind: &'a str,
+    /// The API group of the resource; `None` for that of the object.
+    pub group: Option<&'a str>,
     /// The plural name of the kind; `None` for the usual plural.
     pub resource: Option<&'a str>,
     /// `ephemeralcontainers` or the like; empty for the object itself.
     pub subresource: &'a str,
+    /// The name in the path of the request; `None` for that of the object.
+    pub name: Option<&'a str>,
     /// The user.
     pub user: &'a str,
     /// The user's groups.
@@ -54,8 +58,10 @@ impl<'a> ValidationRequest<'a> {
             namespace: "tenant",
             operation: Operation::Create,
             kind,
+            group: None,
             resource: None,
             subresource: "",
+            name: None,
             user: "tenant",
             groups: &["system:authenticated"],
             object,
@@ -73,9 +79,13 @@ impl<'a> ValidationRequest<'a> {
         requests::Request {
             operation: self.operation,
             kind: Kind { group: group.to_owned(), version: version.to_owned(), kind: self.kind.to_owned() },
-            resource: ResourceId::new(group, version, &self.resource.map_or_else(|| plural(self.kind), str::to_owned)),
+            resource: ResourceId::new(
+                self.group.unwrap_or(group),
+                version,
+                &self.resource.map_or_else(|| plural(self.kind), str::to_owned),
+            ),
             subresource: self.subresource.to_owned(),
-            name: self.object["metadata"]["name"].as_str().unwrap_or_default().to_owned(),
+            name: self.name.or(self.object["metadata"]["name"].as_str()).unwrap_or_default().to_owned(),
             namespace: self.namespace.to_owned(),
             user: User {
                 name: self.user.to_owned(),

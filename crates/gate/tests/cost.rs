@@ -71,6 +71,14 @@ fn largest() -> Json {
                 "allowedLoadBalancerSourceRanges": longest(|n| format!("10.{n}.0.0/16")),
             },
             "storage": {"maxRequest": "1Gi"},
+            "access": {
+                "maxTokenExpirationSeconds": 600,
+                "allowedConnections": (0..8).map(|n| json!({
+                    "resources": if n % 2 == 0 { ["pods/exec"] } else { ["services/proxy"] },
+                    (if n % 2 == 0 { "commands" } else { "ports" }): (0..16).map(text).collect::<Vec<_>>(),
+                    "groups": (0..16).map(text).collect::<Vec<_>>(),
+                })).collect::<Vec<_>>(),
+            },
             "images": {"allowedRegistries": longest(|n| format!("{}.example/x", text(n)))},
         },
     });

@@ -1,6 +1,7 @@
 //! What Palisade promises, shown on a real API server. One binary, which starts and stops its control planes.
 #![allow(clippy::disallowed_methods, reason = "tests on a real API server need a clock and files")]
 
+mod access;
 mod admission;
 mod api_servers;
 mod approvals;

@@ -2,11 +2,11 @@
 
 use futures::{StreamExt, TryStreamExt, stream};
 use kube::{
-    Api,
+    Api, Client,
     api::{DeleteParams, ListParams, PostParams},
 };
 use palisade_api::{ToolSecurityParams, ToolSecurityParamsSpec, ToolSecurityProfile, names, names::Shape, objects};
-use palisade_checks::{FixtureUser, ObjectCheck, ObjectFixture, ObjectResource};
+use palisade_checks::{FixtureRequest, FixtureUser, ObjectCheck, ObjectFixture, ObjectResource};
 use palisade_compiler::Compiled;
 use palisade_tests::{Cluster, TestResult, Verdict, ensure, eventually};
 use serde_json::{Value as Json, json};
@@ -118,6 +118,13 @@ async fn install(cluster: &Cluster, case: &Case) -> TestResult {
         let api = Api::<ToolSecurityParams>::namespaced(cluster.admin.clone(), namespace);
         api.create(&PostParams::default(), &params).await?;
     }
+    // The API server looks up the account before it evaluates policies.
+    if let Some(sent) = case.fixture.request(case.check, namespace).filter(|sent| sent.of.subresource == "token") {
+        let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": sent.name}});
+        let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts");
+        let verdict = cluster.create_at(&path, &account).await;
+        ensure!(verdict == Verdict::Admitted, "{path}: {verdict:?}");
+    }
     // Not labelled as the operator's own, which it would remove.
     let labels = Some([("toolsecurity.dev/test".to_owned(), "object-fixture".to_owned())].into());
     let pair = case.compiled.bundle.objects.as_ref();
@@ -137,22 +144,93 @@ async fn install(cluster: &Cluster, case: &Case) -> TestResult {
 async fn judge(cluster: &Cluster, case: &Case) -> TestResult {
     let Case { check, fixture, compiled, .. } = case;
     let namespace = &compiled.profile;
-    let object: Json = serde_json::from_str(&fixture.object(namespace).to_string().replace(TENANT, namespace))?;
-    let path = path(check, &object, namespace).ok_or("no kind of the check")?;
+    let sent = fixture.request(check, namespace).ok_or("no kind of the check")?;
     let FixtureUser { username, groups } = &fixture.user;
     let groups: Vec<_> = groups.iter().map(String::as_str).collect();
     let client = cluster.client_of(username, &groups).await?;
-    let ask = || cluster.dry_run_at(&client, &path, &object);
-    if fixture.violations.is_empty() {
-        let verdict = ask().await;
-        ensure!(verdict == Verdict::Admitted, "should be admitted: {verdict:?}");
-        return Ok(());
+    let mut denials = Vec::new();
+    for method in methods(&sent) {
+        let ask = || ask(cluster, &client, method, &sent, namespace);
+        if fixture.violations.is_empty() {
+            let verdict = ask().await?;
+            ensure!(is_admitted(&sent, &verdict), "{method} should be admitted: {verdict:?}");
+            continue;
+        }
+        let denied = eventually("denied", || async {
+            let verdict = ask().await.map_err(|error| error.to_string())?;
+            verdict.denial().map(str::to_owned).ok_or(format!("{method}: {verdict:?}"))
+        });
+        denials.push(denied.await?);
     }
-    let text = eventually("denied", || async {
-        let verdict = ask().await;
-        verdict.denial().map(str::to_owned).ok_or(format!("{verdict:?}"))
-    })
-    .await?;
+    for text in denials {
+        is_complete(case, &text)?;
+    }
+    Ok(())
+}
+
+/// The methods that send the request. Each method connects.
+fn methods(sent: &FixtureRequest) -> &'static [&'static str] {
+    if sent.of.is_connection() { &["GET", "POST"] } else { &["POST"] }
+}
+
+/// Sends the request of a fixture: as a dry run, if the API server stores the object.
+async fn ask(
+    cluster: &Cluster,
+    client: &Client,
+    method: &str,
+    sent: &FixtureRequest,
+    namespace: &str,
+) -> Result<Verdict, Box<dyn std::error::Error + Send + Sync>> {
+    let FixtureRequest { of, name, object } = sent;
+    let object: Json = serde_json::from_str(&object.to_string().replace(TENANT, namespace))?;
+    let version = of.versions.first().ok_or("no version")?;
+    // The version of the resource is in the path, and that of a subresource's kind in the object.
+    let version = if of.subresource.is_empty() {
+        object["apiVersion"].as_str().and_then(|text| text.rsplit('/').next()).unwrap_or(version)
+    } else {
+        version
+    };
+    let root = if of.group.is_empty() { "/api".to_owned() } else { format!("/apis/{}", of.group) };
+    let path = format!("{root}/{version}/namespaces/{namespace}/{}", of.resource);
+    if of.subresource.is_empty() {
+        return Ok(cluster.dry_run_at(client, &path, &object).await);
+    }
+    let path = format!("{path}/{name}/{}", of.subresource);
+    let path = if of.is_connection() { connection(&path, &object) } else { path };
+    Ok(cluster.ask_as(client, method, &path, &object).await)
+}
+
+/// The path and query of a connection with these options.
+fn connection(path: &str, options: &Json) -> String {
+    let mut query = Vec::new();
+    for (key, value) in options.as_object().into_iter().flatten() {
+        let values = value.as_array().map_or_else(|| vec![value], |list| list.iter().collect());
+        if !["apiVersion", "kind", "path"].contains(&key.as_str()) {
+            query.extend(values.into_iter().map(|one| format!("{key}={}", encoded(one))));
+        }
+    }
+    format!("{path}{}?{}", options["path"].as_str().unwrap_or_default(), query.join("&"))
+}
+
+fn encoded(value: &Json) -> String {
+    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    text.bytes()
+        .map(|byte| if byte.is_ascii_alphanumeric() { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+        .collect()
+}
+
+/// Whether no policy denied a request. There is no pod and no Service, which the API server looks up after admission.
+fn is_admitted(sent: &FixtureRequest, verdict: &Verdict) -> bool {
+    match verdict {
+        Verdict::Admitted => true,
+        Verdict::Refused(404, text) => !sent.of.subresource.is_empty() && text.contains("not found"),
+        Verdict::Denied(_) | Verdict::Refused(..) => false,
+    }
+}
+
+/// Whether a denial has all violations of a fixture, and no others.
+fn is_complete(Case { check, fixture, compiled, .. }: &Case, text: &str) -> TestResult {
+    let namespace = &compiled.profile;
     let policy = format!("ValidatingAdmissionPolicy '{}'", names::policy(namespace, Shape::Objects));
     ensure!(text.contains(&policy), "denied by something else: {text}");
     let found = text.matches(&format!("[{}]", check.id)).count();
@@ -162,12 +240,4 @@ async fn judge(cluster: &Cluster, case: &Case) -> TestResult {
         ensure!(text.contains(&violation), "does not say {violation:?}: {text}");
     }
     Ok(())
-}
-
-/// The path of the objects of this kind and version.
-fn path(check: &ObjectCheck, object: &Json, namespace: &str) -> Option<String> {
-    let (api_version, kind) = (object["apiVersion"].as_str()?, object["kind"].as_str()?);
-    let kind = check.kinds.iter().find(|of| of.kind == kind)?;
-    let root = if api_version.contains('/') { "apis" } else { "api" };
-    Some(format!("/{root}/{api_version}/namespaces/{namespace}/{}", kind.resource))
 }

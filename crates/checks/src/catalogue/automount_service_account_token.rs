@@ -6,7 +6,7 @@
 //! The pod itself must set the field: a policy cannot see `automountServiceAccountToken: false` of the service account,
 //! and a pod can override it. A pod can still request a token in a projected volume: the check `serviceAccountTokens`
 //! restricts those. A Secret of type `kubernetes.io/service-account-token` also holds a token, and no field of a pod
-//! shows this. Restrict the creation of such Secrets with RBAC.
+//! shows this. The check `accessTokens` restricts the creation of such Secrets.
 //!
 //! Palisade does not default this field: the API server adds the token before a pod can be mutated.
 //!

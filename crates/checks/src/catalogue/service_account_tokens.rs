@@ -9,7 +9,7 @@
 //! and at most 3607 seconds, in a pod that does not set `automountServiceAccountToken: false`. A pod that copies this
 //! volume gains nothing else.
 //!
-//! Permission to request a token from the API server without a pod (`serviceaccounts/token`) is for RBAC.
+//! The check `accessTokens` restricts tokens that users request without a pod (`serviceaccounts/token`).
 //!
 //! ## If your pod was denied
 //!

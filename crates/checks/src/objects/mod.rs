@@ -6,6 +6,9 @@
 use crate::ObjectCheck;
 
 pub mod access_bindings;
+pub mod access_connect;
+pub mod access_roles;
+pub mod access_tokens;
 mod classes;
 mod kinds;
 pub mod network_classes;
@@ -20,8 +23,13 @@ pub mod storage_claims;
 
 /// Requests of the control plane: CEL of type bool. Both spellings of the controllers' identity depend on a flag of
 /// kube-controller-manager (`--use-service-account-credentials`).
-const BY_CONTROL_PLANE: &str = "request.userInfo.username == 'system:kube-controller-manager' \
-                                || 'system:serviceaccounts:kube-system' in request.userInfo.?groups.orValue([])";
+macro_rules! by_control_plane {
+    () => {
+        "request.userInfo.username == 'system:kube-controller-manager' \
+         || 'system:serviceaccounts:kube-system' in request.userInfo.?groups.orValue([])"
+    };
+}
+use by_control_plane;
 
 /// Every check, in the order in which violations are reported.
 pub static ALL: &[&ObjectCheck] = &[
@@ -35,4 +43,7 @@ pub static ALL: &[&ObjectCheck] = &[
     &network_endpoints::CHECK,
     &storage_claims::CHECK,
     &access_bindings::CHECK,
+    &access_roles::CHECK,
+    &access_tokens::CHECK,
+    &access_connect::CHECK,
 ];

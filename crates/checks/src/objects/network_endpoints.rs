@@ -22,7 +22,7 @@ pub static CHECK: ObjectCheck = ObjectCheck {
     settings: &["network.allowEndpoints"],
     kinds: &[ENDPOINTS, ENDPOINT_SLICE],
     fields: &["subsets", "endpoints"],
-    exempt: Some(super::BY_CONTROL_PLANE),
+    exempt: Some(super::by_control_plane!()),
     fixtures: include_str!("network_endpoints.yaml"),
     compile: |settings, cx| {
         let allowed = settings.network.allow_endpoints.as_ref()?;

@@ -27,7 +27,7 @@ mod storage;
 mod users;
 mod volumes;
 
-pub use access::Access;
+pub use access::{Access, AllowedConnection, ConnectionResource};
 pub use host::Host;
 pub use identity::{Identity, TokenRules};
 pub use images::Images;

@@ -1,9 +1,9 @@
 //! The fixtures of the checks of objects.
 
 use palisade_api::{ToolSecurityParamsSpec, objects};
-use palisade_checks::ObjectFixture;
+use palisade_checks::{ObjectFixture, WRITES};
 
-use super::*;
+use super::{access::request, *};
 
 #[test]
 fn fixtures_of_objects_get_their_verdicts() {
@@ -19,8 +19,7 @@ fn fixtures_of_objects_get_their_verdicts() {
             let params = compiled.is_parameterized().then(|| json!(ToolSecurityParamsSpec::of(&fixture.values())));
             for minor in Minor::ALL {
                 let server = Enforced::new(minor, &compiled, params.as_ref());
-                let denial =
-                    server.denial_of(&fixture.user, Operation::Create, "", &fixture.object("tool-weather"), None);
+                let denial = server.denial_in(&fixture.user, &fixture.request(check, "tool-weather").unwrap());
                 let mut rest = denial.as_str();
                 let says_all = fixture
                     .violations
@@ -79,6 +78,9 @@ fn hosts_of_a_tool_are_those_of_its_parameter() {
 fn updates_that_leave_the_fields_of_a_check_alone_are_admitted() {
     for check in objects::ALL {
         for fixture in serde_saphyr::from_str::<Vec<ObjectFixture>>(check.fixtures).unwrap() {
+            if fixture.request(check, "tool-weather").unwrap().of.operations != WRITES {
+                continue;
+            }
             let compiled = compiled(&fixture.spec(&json!({"tenancy": "tool"})));
             let params = compiled.is_parameterized().then(|| json!(ToolSecurityParamsSpec::of(&fixture.values())));
             let old =
@@ -108,7 +110,16 @@ fn the_largest_objects_are_evaluated_in_full() {
             "allowedLoadBalancerSourceRanges": all(&|n| format!("2001:db8:{n}::/48")),
             "allowedNodePorts": (0..16).map(|n| json!({"min": n, "max": n})).collect::<Vec<_>>(),
         },
-        "access": {"allowedSubjects": all(&|n| format!("User/{n}{}*", "x".repeat(200)))},
+        "access": {
+            "allowedSubjects": all(&|n| format!("User/{n}{}*", "x".repeat(200))),
+            "allowRoleWildcards": false, "allowedRoleVerbs": all(&|n| format!("{n}{}", "x".repeat(200))),
+            "allowedTokenAudiences": all(&|n| format!("{n}{}", "x".repeat(200))),
+            "allowedConnections": (0..8).map(|entry| json!({
+                "resources": ["pods/exec"],
+                "groups": (0..16).map(|n| format!("{entry}-{n}{}", "x".repeat(100))).collect::<Vec<_>>(),
+                "commands": (0..16).map(|n| format!("{entry}-{n}{}", "x".repeat(100))).collect::<Vec<_>>(),
+            })).collect::<Vec<_>>(),
+        },
     }));
     let service = object(
         "v1",
@@ -128,8 +139,32 @@ fn the_largest_objects_are_evaluated_in_full() {
     let role = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "own"});
     let binding =
         object("rbac.authorization.k8s.io/v1", "RoleBinding", &json!({"roleRef": role, "subjects": subjects}));
+    let verbs: Vec<_> = (0..64).map(|n| format!("{n}{}*", "y".repeat(20))).collect();
+    let resources: Vec<_> = (0..64).map(|n| format!("resource{n}*")).collect();
+    let rules: Vec<_> = (0..128).map(|_| json!({"apiGroups": [""], "resources": resources, "verbs": verbs})).collect();
+    let role = object("rbac.authorization.k8s.io/v1", "Role", &json!({"rules": rules}));
+    let audiences: Vec<_> = (0..64).map(|n| format!("{n}{}", "y".repeat(200))).collect();
+    let token =
+        json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"audiences": audiences}});
+    let words: Vec<_> = (0..256).map(|n| format!("{n} {}", "y".repeat(2000))).collect();
+    let exec = json!({"apiVersion": "v1", "kind": "PodExecOptions", "command": words});
+    let member = FixtureUser {
+        username: "tenant".to_owned(),
+        groups: (0..512)
+            .map(|n| format!("group-{n}"))
+            .chain((0..8).map(|n| format!("{n}-15{}", "x".repeat(100))))
+            .collect(),
+    };
     for minor in Minor::ALL {
         let server = Enforced::new(minor, &compiled, None);
+        for (kind, object, expected) in [
+            ("Role", &role, "2 violations of ToolSecurityProfile test: [accessRoles]"),
+            ("TokenRequest", &token, "1 violation of ToolSecurityProfile test: [accessTokens]"),
+            ("PodExecOptions", &exec, "1 violation of ToolSecurityProfile test: [accessConnect]"),
+        ] {
+            let found = server.denial_in(&member, &request(kind, "x", object.clone()));
+            assert!(found.starts_with(expected), "{minor}: {found}");
+        }
         let found = server.create(&service);
         assert!(found.starts_with("3 violations of ToolSecurityProfile test: "), "{found}");
         let found = server.create(&binding);
@@ -153,6 +188,18 @@ fn malformed_settings_are_rejected_with_their_place() {
             "spec.network.allowedNodePorts[0]: min 2 is greater than max 1",
         ),
         (json!({"storage": {"maxRequest": "10GB"}}), "spec.storage.maxRequest: \"10GB\" is not a quantity"),
+        (
+            json!({"access": {"allowedConnections": [{"resources": ["pods/exec"], "commands": ["ps", "cat  /etc"]}]}}),
+            "spec.access.allowedConnections[0].commands[1]: \"cat  /etc\" has spaces",
+        ),
+        (
+            json!({"access": {"allowedConnections": [{"resources": ["pods/exec", "pods/attach"], "commands": ["ps"]}]}}),
+            "spec.access.allowedConnections[0].commands: is only allowed with pods/exec",
+        ),
+        (
+            json!({"access": {"allowedConnections": [{"resources": ["pods/portforward"], "ports": ["80"]}]}}),
+            "spec.access.allowedConnections[0].ports: is only allowed with pods/proxy and services/proxy",
+        ),
         (
             json!({"access": {"allowedSubjects": ["User/$who"]}}),
             "spec.access.allowedSubjects[0]: $who is not a declared",

@@ -6,13 +6,14 @@ use palisade_api::{
     ToolSecurityParamsSpec,
     names::{Part, Shape},
 };
+use palisade_checks::{CREATION, WRITES};
 use palisade_compiler::{MAY_VIOLATE, Options, compile_with};
 use palisade_gate::{Decision, Judgement, ValidationRequest, Validator};
 use proptest::{collection::vec, option, prelude::*, sample, test_runner::Config};
 
 use super::*;
 
-/// Two checks of Ingresses (one with parameters), one of Services, and two of Widgets.
+/// Two checks of Ingresses (one with parameters), one of Services, two of Widgets, and all of access.
 fn spec(excepted: bool) -> Json {
     let custom = |id: &str, group: &str, resource: &str, expression: &str| {
         json!({
@@ -21,11 +22,22 @@ fn spec(excepted: bool) -> Json {
         })
     };
     let exception = json!({
-        "namespaces": ["tool-weather"], "checks": ["serviceTypes"], "reason": "r", "expires": "2027-01-01T00:00:00Z",
+        "namespaces": ["tool-weather"], "checks": ["serviceTypes", "accessConnect", "accessTokens"], "reason": "r",
+        "expires": "2027-01-01T00:00:00Z",
     });
     json!({
         "parameters": [{"name": "tool", "type": "String", "sources": [{"namespaceNameTrimPrefix": "tool-"}]}],
         "network": {"allowedHosts": ["$tool.example.org", "*.apps.example.org"]},
+        "access": {
+            "allowRoleWildcards": false, "allowedRoleVerbs": ["get", "list", "$tool"],
+            "allowedTokenServiceAccounts": ["$tool-*", "default"], "allowedTokenAudiences": ["vault", "$tool"],
+            "maxTokenExpirationSeconds": 3600,
+            "allowedConnections": [
+                {"resources": ["pods/exec"], "commands": ["ps", "cat /$tool"]},
+                {"resources": ["pods/exec", "pods/attach"], "groups": ["oncall", "$tool"]},
+                {"resources": ["pods/proxy", "services/proxy"], "ports": ["", "80", "$tool"]},
+            ],
+        },
         "exemptions": {"users": ["robot"]},
         "exceptions": if excepted { json!([exception]) } else { json!([]) },
         "customChecks": [
@@ -61,7 +73,8 @@ fn params(excepted: bool, problem: bool) -> Json {
         compiled(&spec(false)).resolver.params(&namespace)
     };
     if excepted {
-        params.exceptions = [("serviceTypes".to_owned(), "2027-01-01T00:00:00Z".to_owned())].into();
+        let waived = ["serviceTypes", "accessConnect", "accessTokens"];
+        params.exceptions = waived.map(|check| (check.to_owned(), "2027-01-01T00:00:00Z".to_owned())).into();
     }
     json!({"spec": params})
 }
@@ -91,6 +104,63 @@ prop_compose! {
     }
 }
 
+fn strings(pool: &'static [&'static str], most: usize) -> impl Strategy<Value = Vec<String>> {
+    vec(sample::select(pool).prop_map(str::to_owned), 0..most)
+}
+
+prop_compose! {
+    fn role()(
+        rules in option::of(vec((strings(&["get", "GET", "list", "*", "bind", "weather"], 4), strings(&["pods", "*/x", "*"], 3)), 0..3)),
+    ) -> Json {
+        let rules = rules.map(|rules| {
+            let rule = |(verbs, resources)| json!({"verbs": verbs, "resources": resources, "apiGroups": [""]});
+            rules.into_iter().map(rule).collect::<Vec<_>>()
+        });
+        object("rbac.authorization.k8s.io/v1", "Role", &json!({"rules": rules.unwrap_or_default()}))
+    }
+}
+
+prop_compose! {
+    fn secret()(
+        kind in sample::select(vec!["Opaque", "kubernetes.io/service-account-token"]),
+        account in option::of(sample::select(vec!["default", "weather-a", "admin", ""])),
+    ) -> Json {
+        let secret = object("v1", "Secret", &json!({"type": kind}));
+        let annotations = account.map(|account| json!({"kubernetes.io/service-account.name": account}));
+        with(&secret, "/metadata/annotations", annotations.unwrap_or_else(|| json!({})))
+    }
+}
+
+prop_compose! {
+    fn token_request()(
+        audiences in strings(&["vault", "weather", "", "other"], 3), seconds in option::of(sample::select(vec![600, 3600, 3601])),
+        bound in option::of(sample::select(vec!["Pod", "Secret"])),
+    ) -> Json {
+        let bound = bound.map(|kind| json!({"kind": kind, "name": "a"}));
+        let mut spec = json!({"audiences": audiences, "boundObjectRef": bound});
+        if let Some(seconds) = seconds {
+            spec["expirationSeconds"] = json!(seconds);
+        }
+        object("authentication.k8s.io/v1", "TokenRequest", &json!({"spec": spec}))
+    }
+}
+
+prop_compose! {
+    /// The request for an object, or a connection.
+    fn sent()(
+        object in prop_oneof![
+            2 => some_object(), 1 => role(), 1 => secret(), 2 => token_request(),
+            4 => (
+                sample::select(access::connections()),
+                strings(&["ps", "cat", "/weather", "cat /weather", "", "sh"], 4),
+            ).prop_map(|(of, command)| json!({"apiVersion": "v1", "kind": of.kind, "command": command})),
+        ],
+        name in sample::select(vec!["default", "weather-a", "admin", "x:80", "https:x:weather", "x:22", "x:", "weather"]),
+    ) -> (Json, &'static str) {
+        (object, name)
+    }
+}
+
 fn some_object() -> impl Strategy<Value = Json> {
     prop_oneof![
         3 => ingress(),
@@ -105,15 +175,28 @@ proptest! {
     /// The verdict is that of the full evaluation for each request.
     #[test]
     fn fast_path_of_objects_never_admits_violation(
-        one in some_object(), other in some_object(), excepted in any::<bool>(), problem in any::<bool>(),
-        user in sample::select(vec!["tenant", "robot"]), namespace in sample::select(vec!["tool-weather", "palisade-probe"]),
+        (one, name) in sent(), (other, _) in sent(), excepted in any::<bool>(), problem in any::<bool>(),
+        user in sample::select(vec!["tenant", "robot", "system:node:a"]),
+        group in sample::select(vec!["oncall", "weather", "system:nodes", "other", ""]),
+        namespace in sample::select(vec!["tool-weather", "palisade-probe"]),
     ) {
         let ([fast, full], params) = &ALL[usize::from(excepted)];
         let params = &params[usize::from(problem)];
         let kind = one["kind"].as_str().unwrap_or_default();
-        let created = ValidationRequest { namespace, user, params: Some(params), ..ValidationRequest::create(kind, &one) };
+        let groups = ["system:authenticated", group];
+        let mut created = ValidationRequest {
+            namespace, user, groups: &groups, params: Some(params), ..ValidationRequest::create(kind, &one)
+        };
+        let of = palisade_api::objects::ALL.iter().flat_map(|check| check.kinds).find(|of| of.kind == kind);
+        if let Some(of) = of.filter(|of| of.operations != WRITES) {
+            created = ValidationRequest {
+                operation: if of.operations == CREATION { Operation::Create } else { Operation::Connect },
+                group: Some(of.group), resource: Some(of.resource), subresource: of.subresource, name: Some(name),
+                ..created
+            };
+        }
         let mut requests = vec![created.clone()];
-        if one["kind"] == other["kind"] {
+        if one["kind"] == other["kind"] && created.subresource.is_empty() {
             requests.push(ValidationRequest { operation: Operation::Update, old_object: &other, ..created });
         }
         for request in requests {

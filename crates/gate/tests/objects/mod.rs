@@ -1,6 +1,7 @@
 //! Checks of objects other than pods and workloads, on the offline API server of each minor, with all policies and
 //! bindings of the profile.
 
+mod access;
 mod catalogue;
 mod custom;
 mod fast;
@@ -9,10 +10,10 @@ mod updates;
 
 use std::collections::BTreeMap;
 
-use palisade_admission::requests::{Cluster, Operation, Outcome, User};
+use palisade_admission::requests::{Cluster, Operation, Outcome, Request, User};
 use palisade_api::{ToolSecurityProfile, crd, names};
 use palisade_cel::Minor;
-use palisade_checks::FixtureUser;
+use palisade_checks::{FixtureRequest, FixtureUser};
 use palisade_compiler::{Compiled, compile};
 use palisade_gate::check;
 use serde_json::{Value as Json, json};
@@ -99,13 +100,27 @@ impl Enforced {
         object: &Json,
         old: Option<&Json>,
     ) -> String {
-        let mut request = self.0.request(operation, subresource, object, old).unwrap();
+        let request = self.0.request(operation, subresource, object, old).unwrap();
+        self.answer(user, request)
+    }
+
+    /// The same for the request of a fixture.
+    fn denial_in(&self, user: &FixtureUser, FixtureRequest { of, name, object }: &FixtureRequest) -> String {
+        let operation = if of.is_connection() { Operation::Connect } else { Operation::Create };
+        let mut request = self.0.request(operation, of.subresource, object, None).unwrap();
+        name.clone_into(&mut request.name);
+        "tool-weather".clone_into(&mut request.namespace);
+        assert_eq!((&*request.resource.resource, &*request.subresource), (of.resource, of.subresource));
+        self.answer(user, request)
+    }
+
+    fn answer(&self, user: &FixtureUser, mut request: Request) -> String {
         let FixtureUser { username, groups } = user.clone();
         request.user = User { name: username, groups, ..User::default() };
         match self.0.review(&request).outcome {
             Outcome::Allowed => String::new(),
             Outcome::Denied(denials) => denials[0].said.clone(),
-            Outcome::NoVerdict(why) => panic!("no verdict: {why}\n{object}"),
+            Outcome::NoVerdict(why) => panic!("no verdict: {why}\n{request:?}"),
         }
     }
 

@@ -3,6 +3,7 @@
 //! A run in `cargo test` is short and always the same. `cargo xtask properties` runs many more cases, each time others:
 //! `PROPTEST_CASES` says how many of [`CASES`], and in proportion of the others. What it finds is worth a fixture.
 
+mod access;
 mod custom;
 mod early;
 mod excepted;

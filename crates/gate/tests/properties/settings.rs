@@ -3,8 +3,8 @@
 use palisade_api::{
     Settings,
     settings::{
-        self, Access, AllowedToleration, AppArmor, At, Capabilities, GroupRule, GroupRules, Host, HostPath, Identity,
-        Images, Kind, Network, NodeLabel, Privileges, Range, Scheduling, SeLinux, Seccomp, Setting, Storage,
+        self, AllowedToleration, AppArmor, At, Capabilities, GroupRule, GroupRules, Host, HostPath, Identity, Images,
+        Kind, Network, NodeLabel, Privileges, Range, Scheduling, SeLinux, Seccomp, Setting, Storage,
         SupplementalGroupsPolicy, Sysctls, TaintEffect, TokenRules, TolerationOperator, UserRule, UserRules, Users,
         Volumes, WindowsRule,
         mutation::{AdditionalDefault, Defaults, Mutation},
@@ -13,6 +13,8 @@ use palisade_api::{
 };
 use palisade_checks::{Flag, Integer, Text};
 use proptest::{option, prelude::*, sample};
+
+use super::access::access;
 
 /// Elements of lists: constants, and references to parameters of type `String` and `StringList`.
 pub(crate) type Pool = &'static [&'static str];
@@ -74,6 +76,9 @@ const POOLS: &[(&str, Pool, usize)] = &[
     ("storage.allowedVolumeModes", &["Filesystem", "Block"], 1),
     ("access.allowedRoleRefs", &["Role/*", "ClusterRole/view", "Role/$text"], 0),
     ("access.allowedSubjects", &["User/*", "Group/$text", "ServiceAccount/ci/builder"], 0),
+    ("access.allowedRoleVerbs", &["get", "list", "$text", "$texts"], 0),
+    ("access.allowedTokenServiceAccounts", &["default", "build*", "$text-*"], 0),
+    ("access.allowedTokenAudiences", &["vault", "$text", "$texts"], 0),
 ];
 
 /// The elements of a setting that is a list of texts, and how many it has at least.
@@ -134,7 +139,7 @@ fn group_rules() -> impl Strategy<Value = GroupRules> {
 }
 
 /// Written in three of five cases.
-fn maybe<S: Strategy>(setting: S) -> impl Strategy<Value = Option<S::Value>> {
+pub(crate) fn maybe<S: Strategy>(setting: S) -> impl Strategy<Value = Option<S::Value>> {
     option::weighted(0.6, setting)
 }
 
@@ -297,6 +302,7 @@ prop_compose! {
         host_paths in maybe(prop::collection::vec(host_path(), 0..5)),
         identity in identity(),
         scheduling in scheduling().boxed(),
+        access in access().boxed(),
         redirect in option::weighted(0.3, redirect()),
         mutation in mutation(),
     ) -> Settings {
@@ -310,7 +316,7 @@ prop_compose! {
             images: Images { redirect, ..Images::default() },
             network: Network { allowed_node_ports, ..Network::default() },
             storage: Storage { max_request: max_request.map(Text::from), ..Storage::default() },
-            access: Access::default(),
+            access,
             mutation,
         }
     }

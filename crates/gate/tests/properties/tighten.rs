@@ -7,17 +7,20 @@ use std::fmt;
 use palisade_api::{
     Settings,
     settings::{
-        self, AllowedToleration, AppArmor, At, Capabilities, GroupRule, GroupRules, HostPath, Kind, NodeLabel, Range,
-        SeLinux, Seccomp, SupplementalGroupsPolicy, Sysctls, TaintEffect, TokenRules, TolerationOperator, UserRule,
-        UserRules, WindowsRule,
+        self, AllowedConnection, AllowedToleration, AppArmor, At, Capabilities, ConnectionResource, GroupRule,
+        GroupRules, HostPath, Kind, NodeLabel, Range, SeLinux, Seccomp, SupplementalGroupsPolicy, Sysctls, TaintEffect,
+        TokenRules, TolerationOperator, UserRule, UserRules, WindowsRule,
     },
 };
 use palisade_checks::{Flag, Integer, Text};
 use proptest::sample::Index;
 
-use crate::properties::settings::{
-    ADD, AUDIENCES, DROP, NODE_LABELS, PATHS, PROFILE_TYPES, PROFILES, Pool, SE_LINUX_LEVELS, SE_LINUX_NAMES,
-    SE_LINUX_TYPES, SYSCTLS, TAINTS, pool,
+use crate::properties::{
+    access::{COMMANDS, GROUPS},
+    settings::{
+        ADD, AUDIENCES, DROP, NODE_LABELS, PATHS, PROFILE_TYPES, PROFILES, Pool, SE_LINUX_LEVELS, SE_LINUX_NAMES,
+        SE_LINUX_TYPES, SYSCTLS, TAINTS, pool,
+    },
 };
 
 /// A way to make settings stricter: of which setting, and how.
@@ -126,6 +129,14 @@ const SPECIAL_STEPS: &[(&str, Tighten)] = &[
     ("network.allowedNodePorts", |s, at| {
         narrow_ranges(s.network.allowed_node_ports.get_or_insert_with(|| vec![range(0, 65535)]), 0, at);
     }),
+    ("access.maxTokenExpirationSeconds", |s, at| {
+        let most = &mut s.access.max_token_expiration_seconds;
+        *most = Some(match most {
+            Some(Integer::Constant(most)) => Integer::Constant((*most / 2).max(600)),
+            _ => Integer::Constant(*at.get(&[600, 3600])),
+        });
+    }),
+    ("access.allowedConnections", |s, at| narrow_connections(&mut s.access.allowed_connections, at)),
     ("storage.maxRequest", |s, _| s.storage.max_request = Some("1".into())),
     ("users.runAsUser", |s, at| tighten_user(&mut s.users.run_as_user, at)),
     ("users.runAsGroup", |s, at| tighten_group(&mut s.users.run_as_group, at)),
@@ -204,6 +215,23 @@ fn narrow_tolerations(allowed: &mut Option<Vec<AllowedToleration>>, at: Index) {
         AllowedToleration { operator: operator @ TolerationOperator::Exists, .. } => {
             *operator = TolerationOperator::Equal;
         }
+        _ => drop(remove(allowed, 0, at)),
+    }
+}
+
+/// One entry less, or one that allows less: some groups, a command, a port, one resource.
+fn narrow_connections(allowed: &mut Option<Vec<AllowedConnection>>, at: Index) {
+    let all =
+        AllowedConnection { resources: vec![ConnectionResource::Exec], groups: None, commands: None, ports: None };
+    let allowed = allowed.get_or_insert_with(|| vec![all]);
+    let Some(one) = pick(allowed, at) else { return };
+    let is_exec = one.resources == [ConnectionResource::Exec];
+    match one {
+        AllowedConnection { groups: groups @ None, .. } => *groups = Some(vec![(*at.get(GROUPS)).into()]),
+        AllowedConnection { commands: commands @ None, .. } if is_exec => {
+            *commands = Some(vec![(*at.get(COMMANDS)).into()]);
+        }
+        AllowedConnection { resources, .. } if resources.len() > 1 => drop(remove(resources, 1, at)),
         _ => drop(remove(allowed, 0, at)),
     }
 }
