@@ -46,7 +46,9 @@ pub use defaults::{Condition, Constant, DefaultValue, FieldDefault, Subject};
 pub use diagnostic::{Diagnostic, Location, Origin};
 pub use lower::{Lowering, Uses};
 pub use meaning::{Author, Meaning, Place, Use};
-pub use object_check::{FixtureUser, ObjectCheck, ObjectFinding, ObjectFixture, ObjectResource, ObjectRule};
+pub use object_check::{
+    FixtureUser, Kinds, ObjectCheck, ObjectFinding, ObjectFixture, ObjectLimit, ObjectResource, ObjectRule, SHARES,
+};
 pub use reference::{ParameterName, Piece, pieces};
 pub use resolve::{Resolve, matches};
 pub use settings::{Settings, standard::Level};

@@ -12,15 +12,16 @@ use palisade_api::{
     names::{self, Part, Shape},
 };
 use palisade_cel::parse::parse_unexpanded;
-use palisade_checks::{ObjectFinding, ObjectResource, ObjectRule, cel};
+use palisade_checks::{Kinds, ObjectFinding, ObjectRule, SHARES, cel};
 
 use crate::{
     Custom, ExpressionStyle, LoweredObject,
     custom::applies,
     exceptions::excepted_checks,
-    expressions::{EXCEPTED, UPDATED, VIOLATIONS, Variables, exempt_users, messages},
+    expressions::{EXCEPTED, EXCEPTED_HERE, UPDATED, VIOLATIONS, Variables, exempt_users, messages},
     fast::MAY_VIOLATE,
     fold::fold,
+    kinds,
     metadata::{PROBE_NAMES, PROBE_VIOLATION, profile_name},
     reads::Reads,
     style::SYNTAX,
@@ -40,30 +41,41 @@ pub(crate) struct ObjectCheck<'a> {
     unchanged: Vec<String>,
     /// The variable with its violations, and CEL of type list(string).
     violations: (String, String),
-    /// CEL of type bool that holds if an object that the check evaluates complies; `None` if there is none.
-    complies: Option<String>,
+    /// How a request is found to comply, without its evaluation.
+    complies: Compliance,
+}
+
+/// CEL of type bool that holds if an object that a check evaluates complies.
+enum Compliance {
+    /// There is none.
+    Unknown,
+    /// It may cost as much as the check.
+    Alone(String),
+    /// It may cost as much as the check. The second costs one of [`SHARES`] of that, and holds for less objects.
+    Shared(String, String),
 }
 
 impl<'a> ObjectCheck<'a> {
     /// A check of the catalogue.
     pub fn of_catalogue(lowered: &LoweredObject, profile: &ToolSecurityProfile, style: ExpressionStyle) -> Self {
+        let kinds = kinds::of_rule(lowered);
         let LoweredObject { check, rule, reads_parameters } = lowered;
         let id = check.id;
         let is_excepted = excepted_checks(&profile.spec).contains(id);
-        let texts = rule.limits.iter().chain(&rule.findings).flat_map(|one| [&one.violated, &one.says]);
+        let texts = rule.all().flat_map(|one| [&one.violated, &one.says]);
         let mut violations = rule_violations(id, rule);
         if is_excepted {
             violations = format!("'{id}' in variables.excepted ? [] : ({violations})");
         }
         let lowered = format!("!variables.{} ? [] : ({violations})", applies(id));
-        let clean = |ObjectFinding { of, violated, says: _ }: &ObjectFinding| {
-            format!("(!({}) || !({violated}))", is_of_any(of))
-        };
-        let complies = rule.limits.iter().chain(&rule.findings).map(clean).collect::<Vec<_>>().join(" && ");
+        let clean = |of: &Kinds, violated: &str| format!("(!({}) || !({violated}))", is_of_any(of));
+        let complies = rule.all().map(|one| clean(&one.of, &one.violated)).collect::<Vec<_>>().join(" && ");
+        let short = rule.limits.iter().map(|limit| clean(&limit.exceeded.of, &limit.is_long));
+        let shared: Vec<_> = short.chain(rule.findings.iter().map(|one| clean(&one.of, &one.violated))).collect();
         Self {
             id,
-            complies: Some(complies),
-            kinds: check.kinds.iter().map(kind).collect(),
+            complies: Compliance::Shared(complies, shared.join(" && ")),
+            kinds,
             reads_parameters: *reads_parameters || is_excepted,
             exempt: check.exempt,
             unchanged: Reads::of(texts.map(String::as_str), Shape::Objects).unchanged(),
@@ -82,8 +94,11 @@ impl<'a> ObjectCheck<'a> {
             unchanged: Reads::of(custom.expressions(), Shape::Objects).unchanged(),
             violations: (custom.variable(), custom.violations().to_owned()),
             // In a match condition, `namespaceObject` is always null. A comment may be at the end.
-            complies: (!custom.check.expression.contains("namespaceObject"))
-                .then(|| format!("{}\n", custom.check.expression)),
+            complies: if custom.check.expression.contains("namespaceObject") {
+                Compliance::Unknown
+            } else {
+                Compliance::Alone(format!("{}\n", custom.check.expression))
+            },
         }
     }
 
@@ -119,17 +134,6 @@ impl<'a> ObjectCheck<'a> {
     }
 }
 
-fn kind(resource: &ObjectResource) -> ObjectKind {
-    let ObjectResource { group, versions, kind: _, resource } = *resource;
-    ObjectKind {
-        group: group.to_owned(),
-        versions: versions.iter().map(|&version| version.to_owned()).collect(),
-        resource: resource.to_owned(),
-        subresources: Vec::new(),
-        operations: Vec::new(),
-    }
-}
-
 /// CEL of type bool: whether a request is for one of these resources.
 fn is_of(named: &[String]) -> String {
     match named {
@@ -138,17 +142,21 @@ fn is_of(named: &[String]) -> String {
     }
 }
 
-/// The same for resources of a rule.
-fn is_of_any(resources: &[ObjectResource]) -> String {
-    is_of(&resources.iter().map(|one| named(one.group, one.resource)).collect::<Vec<_>>())
+/// The same for kinds of a rule.
+fn is_of_any(kinds: &Kinds) -> String {
+    let resources: Vec<_> = match kinds {
+        Kinds::OfCheck(kinds) => kinds.iter().map(|one| named(one.group, one.resource)).collect(),
+        Kinds::Named(kinds) => kinds.iter().map(|one| named(&one.group, &one.resource)).collect(),
+    };
+    is_of(&resources)
 }
 
 /// CEL of type list(string): the violations of a rule.
 fn rule_violations(id: &str, rule: &ObjectRule) -> String {
     let of = |ObjectFinding { of, violated, says }: &ObjectFinding| {
         let begin = match of {
-            [one] => format!("'[{id}] {}: ", one.kind),
-            _ => format!("'[{id}] ' + request.kind.kind + ': "),
+            Kinds::OfCheck([one]) => format!("'[{id}] {}: ", one.kind),
+            Kinds::OfCheck(_) | Kinds::Named(_) => format!("'[{id}] ' + request.kind.kind + ': "),
         };
         let after = match says.strip_prefix('\'') {
             Some(rest) => format!("{begin}{rest}"),
@@ -156,8 +164,8 @@ fn rule_violations(id: &str, rule: &ObjectRule) -> String {
         };
         format!("({} && ({violated}) ? [{after}] : [])", is_of_any(of))
     };
-    let [limits, findings] =
-        [&rule.limits, &rule.findings].map(|list| list.iter().map(of).collect::<Vec<_>>().join(" + "));
+    let limits = rule.limits.iter().map(|limit| of(&limit.exceeded)).collect::<Vec<_>>().join(" + ");
+    let findings = rule.findings.iter().map(of).collect::<Vec<_>>().join(" + ");
     if limits.is_empty() {
         return findings;
     }
@@ -175,8 +183,10 @@ const RESOURCE: &str = "resource";
 
 /// The match condition of a policy with these checks and variables: false only for requests without a violation.
 ///
-/// Where a check has no such test, or another check evaluates the same kind (all tests together could exceed the budget
-/// that each has in the policy), only requests that the check does not evaluate are left out.
+/// Where a check has no such test, only requests that it does not evaluate are left out. All tests have one budget, which
+/// is as large as that of each check in the policy. So checks of one kind have tests that share it, which hold for objects
+/// with shorter lists. A custom check has no such test: it and other checks of its kind leave out only requests that they
+/// do not evaluate.
 pub(crate) fn match_condition(
     profile: &ToolSecurityProfile,
     checks: &[ObjectCheck<'_>],
@@ -188,10 +198,21 @@ pub(crate) fn match_condition(
         // Custom checks are not read by others.
         definitions.extend(parse_unexpanded(expression, SYNTAX).ok().map(|parsed| (name.as_str(), parsed.root)));
     }
-    let is_alone = |check: &ObjectCheck<'_>| {
-        let others = checks.iter().filter(|other| other.id != check.id).flat_map(|other| &other.kinds);
-        let resources: Vec<_> = others.map(|kind| (&kind.group, &kind.resource)).collect();
-        check.kinds.iter().all(|kind| !resources.contains(&(&kind.group, &kind.resource)))
+    // The checks of a kind of the check, with itself.
+    let of_its_kinds = |check: &ObjectCheck<'_>| -> Vec<&ObjectCheck<'_>> {
+        let has = |other: &ObjectCheck<'_>, kind: &ObjectKind| {
+            other.kinds.iter().any(|one| (&one.group, &one.resource) == (&kind.group, &kind.resource))
+        };
+        checks.iter().filter(|other| check.kinds.iter().any(|kind| has(other, kind))).collect()
+    };
+    let test = |check: &ObjectCheck<'_>| {
+        let all = of_its_kinds(check);
+        let is_shared = |one: &&ObjectCheck<'_>| matches!(one.complies, Compliance::Shared(..));
+        match &check.complies {
+            Compliance::Alone(text) | Compliance::Shared(text, _) if all.len() == 1 => Some(text.clone()),
+            Compliance::Shared(_, shared) if all.len() <= SHARES && all.iter().all(is_shared) => Some(shared.clone()),
+            Compliance::Unknown | Compliance::Alone(_) | Compliance::Shared(..) => None,
+        }
     };
     let mut terms = vec![format!("!({})", is_probe())];
     if checks.iter().any(|check| check.reads_parameters) {
@@ -200,6 +221,9 @@ pub(crate) fn match_condition(
         // A check that an exception waives is not evaluated.
         if checks.iter().any(|check| excepted.contains(check.id)) {
             terms.push("params.spec.?exceptions.orValue({}).size() == 0".to_owned());
+            if profile.spec.exception_requests.is_some() {
+                terms.push("params.spec.?workloadExceptions.orValue({}).size() == 0".to_owned());
+            }
         }
     }
     let inline = |text: &str| {
@@ -208,8 +232,7 @@ pub(crate) fn match_condition(
     };
     for check in checks {
         let skipped = format!("!variables.{}", applies(check.id));
-        let complies = check.complies.as_ref().filter(|_| is_alone(check));
-        let with_test = complies.map(|complies| format!("({skipped} || ({complies}))"));
+        let with_test = test(check).map(|complies| format!("({skipped} || ({complies}))"));
         terms.push(with_test.filter(|text| inline(text).is_some()).unwrap_or(skipped));
     }
     let condition = inline(&format!("!(variables.exempt || ({}))", terms.join(" && ")))?;
@@ -257,9 +280,20 @@ pub(crate) fn variables(
     all.push("exempt", "exempt requests: probes of other policies, spec.exemptions", exempt);
     let excepted = excepted_checks(&profile.spec);
     if checks.iter().any(|check| excepted.contains(check.id)) {
-        let about =
-            "checks that spec.exceptions waives here: docs/adr/0016-compare-exceptions-with-the-creation-time.md";
-        all.push("excepted", about, EXCEPTED.to_owned());
+        if profile.spec.exception_requests.is_none() {
+            let about =
+                "checks that spec.exceptions waives here: docs/adr/0016-compare-exceptions-with-the-creation-time.md";
+            all.push("excepted", about, EXCEPTED.to_owned());
+        } else {
+            let ends = format!(
+                "[params.spec.?exceptions.orValue({{}}), params.spec.?workloadExceptions[?variables.{RESOURCE} + '/' + \
+                 object.metadata.?name.orValue('')].orValue({{}})]"
+            );
+            all.push("exceptions", "the exceptions of the namespace, and of the object", ends);
+            let ids: Vec<_> = checks.iter().map(|check| check.id).filter(|id| excepted.contains(id)).collect();
+            let about = "checks that exceptions waive for it: docs/adr/0039-use-exception-requests-with-an-approval.md";
+            all.push("excepted", about, format!("{}.filter(check, {EXCEPTED_HERE})", cel::list(&ids)));
+        }
     }
     let (mut found, mut reading) = (Vec::new(), Vec::new());
     for check in checks {

@@ -24,13 +24,15 @@ use crate::{
 /// Groups of Kubernetes whose names do not end with `.k8s.io`.
 const GROUPS: [&str; 5] = ["", "apps", "autoscaling", "batch", "policy"];
 
-/// The kinds of custom checks that no API server has, or that are not namespaced.
+/// The kinds in custom checks and settings that no API server has, or that are not namespaced.
 pub(crate) fn unknown_kinds(compiled: &Compiled) -> Vec<Diagnostic> {
     let kinds = compiled.customs.iter().flat_map(|custom| {
         let kinds = custom.check.kinds.iter().enumerate();
         kinds.map(move |(index, kind)| (custom.path.child("kinds").index(index).child("resource"), kind))
     });
-    kinds.filter_map(|(path, kind)| unknown(path, kind)).collect()
+    let named =
+        compiled.named_kinds.iter().map(|(path, kind)| (FieldPath::from(path.as_str()).child("resource"), kind));
+    kinds.chain(named).filter_map(|(path, kind)| unknown(path, kind)).collect()
 }
 
 fn unknown(path: FieldPath, kind: &ObjectKind) -> Option<Diagnostic> {

@@ -55,7 +55,8 @@ pub(crate) async fn fixtures_of_objects_get_their_verdicts(cluster: &mut Cluster
 /// Defines the kinds that Kubernetes does not have.
 async fn define(cluster: &Cluster) -> TestResult {
     let mut defined = Vec::new();
-    for kind in objects::ALL.iter().flat_map(|check| check.kinds).filter(|kind| kind.group.contains("gateway")) {
+    let is_extension = |kind: &&ObjectResource| kind.group.contains("gateway") || kind.group.contains("snapshot");
+    for kind in objects::ALL.iter().flat_map(|check| check.kinds).filter(is_extension) {
         let name = format!("{}.{}", kind.resource, kind.group);
         if !defined.contains(&name) {
             let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -79,7 +80,7 @@ fn definition(name: &str, kind: &ObjectResource) -> Json {
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {
             "name": name,
-            "annotations": {"api-approved.kubernetes.io": "https://github.com/kubernetes-sigs/gateway-api"},
+            "annotations": {"api-approved.kubernetes.io": "https://github.com/kubernetes/enhancements/pull/1111"},
         },
         "spec": {
             "group": kind.group, "scope": "Namespaced",
@@ -138,7 +139,7 @@ async fn judge(cluster: &Cluster, case: &Case) -> TestResult {
     let Case { check, fixture, compiled, .. } = case;
     let namespace = &compiled.profile;
     let object: Json = serde_json::from_str(&fixture.object(namespace).to_string().replace(TENANT, namespace))?;
-    let path = path(check, &object, namespace).ok_or("no kind of the check")?;
+    let path = path(check, &object, namespace).ok_or("no apiVersion and kind")?;
     let FixtureUser { username, groups } = &fixture.user;
     let groups: Vec<_> = groups.iter().map(String::as_str).collect();
     let client = cluster.client_of(username, &groups).await?;
@@ -167,7 +168,9 @@ async fn judge(cluster: &Cluster, case: &Case) -> TestResult {
 /// The path of the objects of this kind and version.
 fn path(check: &ObjectCheck, object: &Json, namespace: &str) -> Option<String> {
     let (api_version, kind) = (object["apiVersion"].as_str()?, object["kind"].as_str()?);
-    let kind = check.kinds.iter().find(|of| of.kind == kind)?;
+    let known = check.kinds.iter().find(|of| of.kind == kind).map(|of| of.resource.to_owned());
+    // Where the settings name the kinds, the fixtures have some with a regular plural.
+    let resource = known.unwrap_or_else(|| format!("{}s", kind.to_lowercase()));
     let root = if api_version.contains('/') { "apis" } else { "api" };
-    Some(format!("/{root}/{api_version}/namespaces/{namespace}/{}", kind.resource))
+    Some(format!("/{root}/{api_version}/namespaces/{namespace}/{resource}"))
 }

@@ -8,12 +8,32 @@ pub(super) const GATEWAY_GROUP: &str = "gateway.networking.k8s.io";
 pub(super) const INGRESS: ObjectResource =
     ObjectResource { group: "networking.k8s.io", versions: &["v1"], kind: "Ingress", resource: "ingresses" };
 
+pub(super) const NETWORK_POLICY: ObjectResource = ObjectResource {
+    group: "networking.k8s.io",
+    versions: &["v1"],
+    kind: "NetworkPolicy",
+    resource: "networkpolicies",
+};
+
 pub(super) const SERVICE: ObjectResource = of_core("Service", "services");
 pub(super) const ENDPOINTS: ObjectResource = of_core("Endpoints", "endpoints");
 pub(super) const ENDPOINT_SLICE: ObjectResource =
     ObjectResource { group: "discovery.k8s.io", versions: &["v1"], kind: "EndpointSlice", resource: "endpointslices" };
 
 pub(super) const PERSISTENT_VOLUME_CLAIM: ObjectResource = of_core("PersistentVolumeClaim", "persistentvolumeclaims");
+pub(super) const VOLUME_SNAPSHOT: ObjectResource = ObjectResource {
+    group: "snapshot.storage.k8s.io",
+    versions: &["v1", "v1beta1"],
+    kind: "VolumeSnapshot",
+    resource: "volumesnapshots",
+};
+/// In all these versions, it has the same class.
+pub(super) const VOLUME_GROUP_SNAPSHOT: ObjectResource = ObjectResource {
+    group: "groupsnapshot.storage.k8s.io",
+    versions: &["v1", "v1beta2", "v1beta1", "v1alpha1"],
+    kind: "VolumeGroupSnapshot",
+    resource: "volumegroupsnapshots",
+};
 pub(super) const ROLE_BINDING: ObjectResource = ObjectResource {
     group: "rbac.authorization.k8s.io",
     versions: &["v1"],

@@ -8,6 +8,8 @@ use crate::ObjectCheck;
 pub mod access_bindings;
 mod classes;
 mod kinds;
+pub mod metadata;
+pub mod network_annotations;
 pub mod network_classes;
 pub mod network_endpoints;
 pub mod network_external_addresses;
@@ -15,13 +17,18 @@ pub mod network_gateways;
 pub mod network_hosts;
 pub mod network_load_balancers;
 pub mod network_node_ports;
+pub mod network_policies;
 pub mod network_services;
 pub mod storage_claims;
+pub mod storage_snapshots;
 
 /// Requests of the control plane: CEL of type bool. Both spellings of the controllers' identity depend on a flag of
 /// kube-controller-manager (`--use-service-account-credentials`).
 const BY_CONTROL_PLANE: &str = "request.userInfo.username == 'system:kube-controller-manager' \
                                 || 'system:serviceaccounts:kube-system' in request.userInfo.?groups.orValue([])";
+
+/// The annotation in which kubectl records the last applied manifest.
+const BY_KUBECTL: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// Every check, in the order in which violations are reported.
 pub static ALL: &[&ObjectCheck] = &[
@@ -33,6 +40,10 @@ pub static ALL: &[&ObjectCheck] = &[
     &network_load_balancers::CHECK,
     &network_node_ports::CHECK,
     &network_endpoints::CHECK,
+    &network_policies::CHECK,
+    &network_annotations::CHECK,
     &storage_claims::CHECK,
+    &storage_snapshots::CHECK,
     &access_bindings::CHECK,
+    &metadata::CHECK,
 ];

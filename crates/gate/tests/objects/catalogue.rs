@@ -86,7 +86,11 @@ fn updates_that_leave_the_fields_of_a_check_alone_are_admitted() {
             let old = with(&old, "/metadata/finalizers", json!(["example.com/a", "example.com/b"]));
             for server in [params.as_ref(), None].map(|params| Enforced::new(Minor::OLDEST, &compiled, params)) {
                 for (field, value) in [
-                    ("/metadata/labels", json!({"team": "a"})),
+                    // The rules of `metadata` restrict labels.
+                    (
+                        if check.fields.contains(&"metadata.labels") { "/status" } else { "/metadata/labels" },
+                        json!({"team": "a"}),
+                    ),
                     ("/metadata/finalizers", json!(["example.com/b"])),
                     ("/metadata/finalizers", json!([])),
                 ] {

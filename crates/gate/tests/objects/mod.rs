@@ -3,7 +3,10 @@
 
 mod catalogue;
 mod custom;
+mod exceptions;
 mod fast;
+mod metadata;
+mod policies;
 mod random;
 mod updates;
 
@@ -58,7 +61,7 @@ impl Enforced {
         objects.push(widgets());
         let kinds = palisade_api::objects::ALL.iter().flat_map(|check| check.kinds);
         let extensions: BTreeMap<_, _> = kinds
-            .filter(|kind| kind.group.contains("gateway"))
+            .filter(|kind| kind.group.contains("gateway") || kind.group.contains("snapshot"))
             .map(|kind| ((kind.group, kind.kind), kind.versions))
             .collect();
         objects.extend(extensions.into_iter().map(|((group, kind), versions)| definition(group, kind, versions)));
