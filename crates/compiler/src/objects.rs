@@ -134,6 +134,36 @@ impl<'a> ObjectCheck<'a> {
     }
 }
 
+impl ObjectCheck<'_> {
+    /// CEL of type bool that holds only for objects that comply, at a cost that the match condition of a policy with
+    /// these checks can have; `None` if there is none.
+    fn test(&self, checks: &[Self]) -> Option<String> {
+        let of_kind = |kind: &ObjectKind| -> Vec<&Self> {
+            let is_same = |one: &ObjectKind| (&one.group, &one.resource) == (&kind.group, &kind.resource);
+            checks.iter().filter(|check| check.kinds.iter().any(is_same)).collect()
+        };
+        let is_alone = |kind: &ObjectKind| of_kind(kind).len() == 1;
+        let shares = |kind: &ObjectKind| {
+            let all = of_kind(kind);
+            all.len() <= SHARES && all.iter().all(|one| matches!(one.complies, Compliance::Shared(..)))
+        };
+        let (test, tested): (_, Vec<_>) = match &self.complies {
+            Compliance::Unknown => return None,
+            Compliance::Shared(_, short) if !self.kinds.iter().all(is_alone) => {
+                (short, self.kinds.iter().filter(|kind| is_alone(kind) || shares(kind)).collect())
+            }
+            Compliance::Alone(text) | Compliance::Shared(text, _) => {
+                (text, self.kinds.iter().filter(|kind| is_alone(kind)).collect())
+            }
+        };
+        if tested.is_empty() || tested.len() == self.kinds.len() {
+            return (!tested.is_empty()).then(|| test.clone());
+        }
+        let resources = tested.iter().flat_map(|kind| kind.resources().into_iter().map(|one| named(&kind.group, &one)));
+        Some(format!("{} && ({test})", is_of(&resources.collect::<Vec<_>>())))
+    }
+}
+
 /// CEL of type bool: whether a request is for one of these resources.
 fn is_of(named: &[String]) -> String {
     match named {
@@ -198,22 +228,6 @@ pub(crate) fn match_condition(
         // Custom checks are not read by others.
         definitions.extend(parse_unexpanded(expression, SYNTAX).ok().map(|parsed| (name.as_str(), parsed.root)));
     }
-    // The checks of a kind of the check, with itself.
-    let of_its_kinds = |check: &ObjectCheck<'_>| -> Vec<&ObjectCheck<'_>> {
-        let has = |other: &ObjectCheck<'_>, kind: &ObjectKind| {
-            other.kinds.iter().any(|one| (&one.group, &one.resource) == (&kind.group, &kind.resource))
-        };
-        checks.iter().filter(|other| check.kinds.iter().any(|kind| has(other, kind))).collect()
-    };
-    let test = |check: &ObjectCheck<'_>| {
-        let all = of_its_kinds(check);
-        let is_shared = |one: &&ObjectCheck<'_>| matches!(one.complies, Compliance::Shared(..));
-        match &check.complies {
-            Compliance::Alone(text) | Compliance::Shared(text, _) if all.len() == 1 => Some(text.clone()),
-            Compliance::Shared(_, shared) if all.len() <= SHARES && all.iter().all(is_shared) => Some(shared.clone()),
-            Compliance::Unknown | Compliance::Alone(_) | Compliance::Shared(..) => None,
-        }
-    };
     let mut terms = vec![format!("!({})", is_probe())];
     if checks.iter().any(|check| check.reads_parameters) {
         terms.push("params != null && params.spec.problem == ''".to_owned());
@@ -232,7 +246,7 @@ pub(crate) fn match_condition(
     };
     for check in checks {
         let skipped = format!("!variables.{}", applies(check.id));
-        let with_test = test(check).map(|complies| format!("({skipped} || ({complies}))"));
+        let with_test = check.test(checks).map(|test| format!("({skipped} || ({test}))"));
         terms.push(with_test.filter(|text| inline(text).is_some()).unwrap_or(skipped));
     }
     let condition = inline(&format!("!(variables.exempt || ({}))", terms.join(" && ")))?;
@@ -286,8 +300,8 @@ pub(crate) fn variables(
             all.push("excepted", about, EXCEPTED.to_owned());
         } else {
             let ends = format!(
-                "[params.spec.?exceptions.orValue({{}}), params.spec.?workloadExceptions[?variables.{RESOURCE} + '/' + \
-                 object.metadata.?name.orValue('')].orValue({{}})]"
+                "[dyn(params.spec.?exceptions.orValue({{}})), dyn(params.spec.?workloadExceptions[?variables.{RESOURCE} + '/' + \
+                 object.metadata.?name.orValue('')].orValue({{}}))]"
             );
             all.push("exceptions", "the exceptions of the namespace, and of the object", ends);
             let ids: Vec<_> = checks.iter().map(|check| check.id).filter(|id| excepted.contains(id)).collect();

@@ -49,6 +49,9 @@ fn page(check: &ObjectCheck) -> Result<String, Error> {
         let versions: Vec<_> = kind.versions.iter().map(|version| format!("`{group}{version}`")).collect();
         let _ = writeln!(page, "- {} ({})", kind.kind, versions.join(", "));
     }
+    if check.kinds.is_empty() {
+        let _ = writeln!(page, "The kinds that `{}` names.", check.settings[0]);
+    }
     page.push_str("\n## Restricted fields\n\n");
     for field in check.fields {
         let _ = writeln!(page, "- `{field}`");

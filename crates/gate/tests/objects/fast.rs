@@ -246,7 +246,7 @@ fn shared_tests_of_the_largest_objects_are_within_the_budget() {
     };
     let tls: Vec<_> = (0..8).map(|_| json!({"hosts": vec![&host; 16]})).collect();
     let ingress = json!({"ingressClassName": long(63), "rules": vec![json!({"host": host}); 32], "tls": tls});
-    let block = json!({"ipBlock": {"cidr": "2001:db8:3f::/64", "except": ["2001:db8:3f::/65", "2001:db8:3f::/65"]}});
+    let block = json!({"ipBlock": {"cidr": "2001:db8:63::/64", "except": ["2001:db8:63::/65", "2001:db8:63::/65"]}});
     let values = [format!("{}a", long(63))];
     let terms = vec![json!({"key": "kubernetes.io/metadata.name", "operator": "In", "values": values}); 2];
     let peers = [vec![block; 8], vec![json!({"namespaceSelector": {"matchExpressions": terms}}); 8]].concat();
