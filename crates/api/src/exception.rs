@@ -89,14 +89,27 @@ pub struct ToolSecurityExceptionSpec {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[x_kube(validation = ("(self.kind == 'Namespace') != has(self.name)",
-    "name is required for a workload or pod, and not allowed with kind Namespace"))]
+    "name is required for a workload, pod or object, and not allowed with kind Namespace"))]
+#[x_kube(validation = ("(self.kind == 'Object') == has(self.resource)",
+    "resource is required with kind Object, and not allowed with other kinds"))]
+#[x_kube(validation = ("self.kind != 'Object' || !has(self.container) && !has(self.imagePrefix)",
+    "container and imagePrefix are not allowed with kind Object"))]
 #[x_kube(validation = ("!has(self.imagePrefix) || !self.imagePrefix.matches('^(sha256|sha384|sha512|blake3):[^/]*$')",
     "imagePrefix must not match image IDs, which any image on a node can have: use a registry or a repository"))]
 pub struct ExceptionScope {
-    /// Scope of the exception. Namespace: all pods and workloads in the namespace. Pod: a pod without a workload. Any
-    /// other value: one workload of this kind, including its pods.
+    /// Scope of the exception. Namespace: everything in the namespace. Pod: a pod without a workload. Object: an object of
+    /// the kind in resource, for checks of objects other than pods and workloads. Any other value: one workload of this kind,
+    /// including its pods.
     pub kind: ScopeKind,
-    /// Name of the workload or pod. Required unless kind is Namespace.
+    /// Plural name of the kind of the object, for example services, or with its API group ingresses.networking.k8s.io.
+    /// Required if kind is Object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(
+        length(min = 1, max = 317),
+        regex(pattern = r"^[a-z]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$")
+    )]
+    pub resource: Option<String>,
+    /// Name of the workload, pod or object. Required unless kind is Namespace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
     pub name: Option<String>,
@@ -114,10 +127,15 @@ pub struct ExceptionScope {
 }
 
 impl ExceptionScope {
-    /// The workload or pod as in policies, for example `Deployment/encoder`. `None` for the namespace.
+    /// The workload, pod or object as in policies, for example `Deployment/encoder` or `services/web`. `None` for the
+    /// namespace. No kind begins with a small letter, and each resource does.
     pub fn workload(&self) -> Option<String> {
         match (self.kind, &self.name) {
             (ScopeKind::Namespace, _) => None,
+            (ScopeKind::Object, name) => {
+                let [resource, name] = [&self.resource, name].map(|text| text.as_deref().unwrap_or_default());
+                Some(format!("{resource}/{name}"))
+            }
             // Without a name, which the API server does not accept, it is the name of nothing.
             (kind, name) => Some(format!("{kind}/{}", name.as_deref().unwrap_or_default())),
         }
@@ -132,7 +150,7 @@ impl ExceptionScope {
 /// Kind of the objects that an exception covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema, strum::Display)]
 pub enum ScopeKind {
-    /// All pods and workloads of the namespace.
+    /// Everything in the namespace.
     Namespace,
     /// A pod without a workload.
     Pod,
@@ -150,6 +168,8 @@ pub enum ScopeKind {
     Job,
     /// A CronJob, its Jobs and their pods.
     CronJob,
+    /// An object of another kind.
+    Object,
 }
 
 /// Approval of an exception, and its observed state.
@@ -261,7 +281,7 @@ mod tests {
     fn scope_names_the_workload_like_the_policies() {
         let scope = |kind, name: Option<&str>| {
             let name = name.map(str::to_owned);
-            ExceptionScope { kind, name, container: None, image_prefix: None }.workload()
+            ExceptionScope { kind, resource: None, name, container: None, image_prefix: None }.workload()
         };
         assert_eq!(scope(ScopeKind::CronJob, Some("a")), Some("CronJob/a".to_owned()));
         assert_eq!(scope(ScopeKind::Pod, None), Some("Pod/".to_owned()));

@@ -56,8 +56,8 @@ pub struct ToolSecurityParamsSpec {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 128))]
     pub exceptions: BTreeMap<String, String>,
-    /// Checks that are skipped for individual workloads and pods, by kind and name, for example Deployment/encoder. The
-    /// pods of a workload are included. Unset if there are none.
+    /// Checks that are skipped for individual workloads and pods, by kind and name, for example Deployment/encoder, and for
+    /// other objects, by resource and name, for example services/web. The pods of a workload are included. Unset if there are none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = MAX_WORKLOADS))]
     pub workload_exceptions: BTreeMap<String, BTreeMap<String, String>>,

@@ -8,8 +8,8 @@ use kube::{CustomResource, KubeSchema};
 use palisade_checks::{
     Level, ParameterType, Settings,
     settings::{
-        Access, Host, Identity, Images, Network, Privileges, Scheduling, Storage, Users, Volumes, mutation::Mutation,
-        standard::Version,
+        Access, Host, Identity, Images, Metadata, Network, Privileges, Scheduling, Storage, Users, Volumes,
+        mutation::Mutation, standard::Version,
     },
 };
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -143,15 +143,18 @@ pub struct ToolSecurityProfileSpec {
     /// Images that pods may run.
     #[serde(default)]
     pub images: Images,
-    /// Restrictions on objects that publish services.
+    /// Restrictions on objects that publish services, and on NetworkPolicies.
     #[serde(default)]
     pub network: Network,
-    /// Restrictions on PersistentVolumeClaims.
+    /// Restrictions on PersistentVolumeClaims and VolumeSnapshots.
     #[serde(default)]
     pub storage: Storage,
     /// Restrictions on RoleBindings.
     #[serde(default)]
     pub access: Access,
+    /// Requirements for labels and annotations of objects other than pods.
+    #[serde(default)]
+    pub metadata: Metadata,
     /// Custom checks, written in CEL. They are evaluated with the other checks, and their violations are part of the
     /// same message. At most 32.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -187,6 +190,7 @@ impl ToolSecurityProfileSpec {
             network: self.network.clone(),
             storage: self.storage.clone(),
             access: self.access.clone(),
+            metadata: self.metadata.clone(),
             mutation: self.mutation.clone(),
         }
     }

@@ -7,6 +7,7 @@ use serde_json::{Value as Json, json};
 
 use crate::{
     Level, Lowering, ParameterName, ParameterType, Resolved, Settings, Values, cel, fixture::resolved, pod::merge,
+    settings::NamedKind,
 };
 
 /// A check of objects other than pods and workloads: data and a function, all in one file of [`crate::objects`].
@@ -17,7 +18,7 @@ pub struct ObjectCheck {
     pub title: &'static str,
     /// The settings in a profile that it reads, below `spec`; first the one that turns it on.
     pub settings: &'static [&'static str],
-    /// The kinds that it evaluates.
+    /// The kinds that it evaluates; none if its settings name the kinds.
     pub kinds: &'static [ObjectResource],
     /// The fields that it restricts, for documentation: `spec.rules[*].host`.
     pub fields: &'static [&'static str],
@@ -85,7 +86,7 @@ pub fn is_confidential(group: &str, resource: &str) -> bool {
 pub struct ObjectRule {
     /// Lists that are longer than any real object has. If there are some, the others are not evaluated: a loop over such
     /// a list could exceed the budget of the API server (ADR 23).
-    pub limits: Vec<ObjectFinding>,
+    pub limits: Vec<ObjectLimit>,
     /// The ways to violate it, in the order in which violations are reported.
     pub findings: Vec<ObjectFinding>,
 }
@@ -97,29 +98,29 @@ impl ObjectRule {
     }
 
     /// Adds a way to violate the rule, in objects of these kinds.
-    pub fn finding(&mut self, of: &'static [ObjectResource], violated: impl Into<String>, says: impl Into<String>) {
-        self.findings.push(ObjectFinding { of, violated: violated.into(), says: says.into() });
+    pub fn finding(&mut self, of: impl Into<Kinds>, violated: impl Into<String>, says: impl Into<String>) {
+        self.findings.push(ObjectFinding { of: of.into(), violated: violated.into(), says: says.into() });
     }
 
     /// Limits the elements of a list that the CEL `list` reads.
-    pub fn limit(&mut self, of: &'static [ObjectResource], field: &str, list: &str, most: usize) {
-        self.limit_if(of, field, &format!("{list}.size() > {most}"), most);
+    pub fn limit(&mut self, of: impl Into<Kinds>, field: &str, list: &str, most: usize) {
+        self.limit_if(of, field, most, |most| format!("{list}.size() > {most}"));
     }
 
-    /// The same for several lists: the CEL `violated` is true if one of them is too long.
-    pub fn limit_if(&mut self, of: &'static [ObjectResource], field: &str, violated: &str, most: usize) {
+    /// The same for several lists: the CEL is true if one of them has more elements than a number.
+    pub fn limit_if(&mut self, of: impl Into<Kinds>, field: &str, most: usize, exceeds: impl Fn(usize) -> String) {
         let says = cel::quote(&format!("{field} must have at most {most} elements"));
-        self.limits.push(ObjectFinding { of, violated: violated.to_owned(), says });
+        let exceeded = ObjectFinding { of: of.into(), violated: exceeds(most), says };
+        self.limits.push(ObjectLimit { exceeded, is_long: exceeds(most / SHARES) });
+    }
+
+    /// All findings, with those of the limits.
+    pub fn all(&self) -> impl Iterator<Item = &ObjectFinding> {
+        self.limits.iter().map(|limit| &limit.exceeded).chain(&self.findings)
     }
 
     /// Forbids strings in a field: `forbidden` is CEL of type list(string) with them, and `allowed` describes the others.
-    pub fn forbid(
-        &mut self,
-        of: &'static [ObjectResource],
-        (field, what): (&str, &str),
-        forbidden: &str,
-        allowed: &str,
-    ) {
+    pub fn forbid(&mut self, of: impl Into<Kinds>, (field, what): (&str, &str), forbidden: &str, allowed: &str) {
         let begin = cel::quote(&format!("{field}: forbidden {what}: "));
         self.finding(
             of,
@@ -129,11 +130,51 @@ impl ObjectRule {
     }
 }
 
+/// The checks that share the budget of the match condition, if they evaluate one kind.
+pub const SHARES: usize = 8;
+
+/// A limit of the elements of lists.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ObjectLimit {
+    /// The violation of the limit.
+    pub exceeded: ObjectFinding,
+    /// CEL of type bool: whether a list has more than its share of the limit, one of [`SHARES`]. Checks whose lists have
+    /// no more can be evaluated together at the cost of one with lists at the limit.
+    pub is_long: String,
+}
+
+/// The kinds of the objects that a finding evaluates.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kinds {
+    /// Kinds of the check.
+    OfCheck(&'static [ObjectResource]),
+    /// Kinds that the settings name.
+    Named(Vec<NamedKind>),
+}
+
+impl From<&'static [ObjectResource]> for Kinds {
+    fn from(kinds: &'static [ObjectResource]) -> Self {
+        Self::OfCheck(kinds)
+    }
+}
+
+impl<const N: usize> From<&'static [ObjectResource; N]> for Kinds {
+    fn from(kinds: &'static [ObjectResource; N]) -> Self {
+        Self::OfCheck(kinds)
+    }
+}
+
+impl From<&[NamedKind]> for Kinds {
+    fn from(kinds: &[NamedKind]) -> Self {
+        Self::Named(kinds.to_vec())
+    }
+}
+
 /// One way to violate a check. Its expressions read `variables.object`, the object without a static type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectFinding {
     /// The kinds of the objects that it evaluates.
-    pub of: &'static [ObjectResource],
+    pub of: Kinds,
     /// CEL of type bool: true if it is violated.
     pub violated: String,
     /// CEL of type string: the field, its value, and the allowed values. May use what `violated` uses.
@@ -167,12 +208,43 @@ pub struct ObjectFixture {
 /// A request that creates the object of a fixture, or connects with it as options.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FixtureRequest {
-    /// The kind of the object.
-    pub of: ObjectResource,
+    /// The API group of the resource; empty for the core group.
+    pub group: String,
+    /// The version of the resource in the path of the request.
+    pub version: String,
+    /// The plural name of the resource.
+    pub resource: String,
+    /// The subresource that takes the object; empty for the resource itself.
+    pub subresource: &'static str,
+    /// The operations that the check evaluates, of [`WRITES`], [`CREATION`] and [`CONNECTION`].
+    pub operations: &'static [&'static str],
     /// The name in the path of the request: that of the object, or of the pod or Service to connect to.
     pub name: String,
     /// The object; without metadata, if it has the options of a connection.
     pub object: Json,
+}
+
+impl FixtureRequest {
+    /// A request with an object of a kind.
+    pub fn new(of: &ObjectResource, name: &str, object: Json) -> Self {
+        // The version of a subresource's kind is in the object, and that of the resource in the path.
+        let stated = object.get("apiVersion").and_then(Json::as_str).and_then(|text| text.rsplit('/').next());
+        let version = stated.filter(|_| of.subresource.is_empty()).or(of.versions.first().copied());
+        Self {
+            group: of.group.to_owned(),
+            version: version.unwrap_or_default().to_owned(),
+            resource: of.resource.to_owned(),
+            subresource: of.subresource,
+            operations: of.operations,
+            name: name.to_owned(),
+            object,
+        }
+    }
+
+    /// Whether it is a connection.
+    pub fn is_connection(&self) -> bool {
+        self.operations == CONNECTION
+    }
 }
 
 /// The user of a request.
@@ -199,18 +271,32 @@ impl ObjectFixture {
         object
     }
 
-    /// The request of the fixture, if its object is of a kind of the check.
+    /// The request of the fixture, if its object is of a kind of the check. Where the settings name the kinds, it has a
+    /// regular plural.
     pub fn request(&self, check: &ObjectCheck, namespace: &str) -> Option<FixtureRequest> {
         let mut object = self.object(namespace);
-        let kind = object.get("kind").and_then(Json::as_str).unwrap_or_default();
-        let of = *check.kinds.iter().find(|of| of.kind == kind)?;
-        let name = object.pointer("/metadata/name").and_then(Json::as_str).unwrap_or_default().to_owned();
+        let text = |pointer: &str| object.pointer(pointer).and_then(Json::as_str).unwrap_or_default().to_owned();
+        let (kind, name) = (text("/kind"), text("/metadata/name"));
+        if check.kinds.is_empty() {
+            let api_version = text("/apiVersion");
+            let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
+            return Some(FixtureRequest {
+                group: group.to_owned(),
+                version: version.to_owned(),
+                resource: format!("{}s", kind.to_lowercase()),
+                subresource: "",
+                operations: WRITES,
+                name,
+                object,
+            });
+        }
+        let of = check.kinds.iter().find(|of| of.kind == kind)?;
         if of.is_connection()
             && let Some(fields) = object.as_object_mut()
         {
             fields.remove("metadata");
         }
-        Some(FixtureRequest { of, name, object })
+        Some(FixtureRequest::new(of, &name, object))
     }
 
     /// The values of the parameters.

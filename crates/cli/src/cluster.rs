@@ -113,7 +113,7 @@ struct Right<'a> {
 /// The `ClusterRole` of `manifests/rbac.yaml` with permission to read everything that the command line reads.
 const READER: &str = "palisade-reader";
 /// Its permissions, by group and resource, each with get and list.
-const READ: [(&str, &[&str]); 11] = [
+const READ: [(&str, &[&str]); 13] = [
     ("", &["namespaces", "pods", "podtemplates", "replicationcontrollers"]),
     ("apps", &["controllerrevisions", "daemonsets", "deployments", "replicasets", "statefulsets"]),
     ("batch", &["cronjobs", "jobs"]),
@@ -124,8 +124,10 @@ const READ: [(&str, &[&str]); 11] = [
         &["gateways", "grpcroutes", "httproutes", "listenersets", "tcproutes", "tlsroutes", "udproutes"],
     ),
     ("gateway.networking.x-k8s.io", &["xlistenersets"]),
-    ("networking.k8s.io", &["ingresses"]),
+    ("groupsnapshot.storage.k8s.io", &["volumegroupsnapshots"]),
+    ("networking.k8s.io", &["ingresses", "networkpolicies"]),
     ("rbac.authorization.k8s.io", &["rolebindings", "roles"]),
+    ("snapshot.storage.k8s.io", &["volumesnapshots"]),
     (
         palisade_api::names::GROUP,
         &["toolsecurityexceptions", "toolsecurityparams", "toolsecurityprofiles", "toolsecurityreports"],

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::jiff::Timestamp;
 use palisade_api::{
     ApprovalState, ContainerException, Diagnostic, Exception, ExceptionCounts, ExceptionScope, MAX_CONTAINERS,
-    MAX_WORKLOADS, ToolSecurityException, ToolSecurityParamsSpec, ToolSecurityProfile, ToolSecurityProfileSpec,
-    catalogue, conditions::ExceptionReason, objects,
+    MAX_WORKLOADS, ScopeKind, ToolSecurityException, ToolSecurityParamsSpec, ToolSecurityProfile,
+    ToolSecurityProfileSpec, catalogue, conditions::ExceptionReason, objects,
 };
 use palisade_checks::image::is_id;
 
@@ -160,11 +160,7 @@ impl Exceptions {
             let message = format!("spec.exceptionRequests of profile {profile} does not list check {check}");
             return (ExceptionReason::NotCovered, message);
         }
-        if (request.scope.is_of_containers() || request.scope.workload().is_some())
-            && let Some(check) = request.checks.iter().find(|check| self.of_objects.contains(*check))
-        {
-            let message =
-                format!("check {check} does not evaluate pods or workloads; set scope to {{kind: Namespace}}");
+        if let Some(message) = self.wrong_scope(request) {
             return (ExceptionReason::NotCovered, message);
         }
         if request.scope.is_of_containers()
@@ -196,6 +192,29 @@ impl Exceptions {
                 (ExceptionReason::ApprovalOutdated, message.to_owned())
             }
         }
+    }
+
+    /// The error of a request whose scope has no object that one of its checks evaluates.
+    fn wrong_scope(&self, request: &Request) -> Option<String> {
+        let scope = &request.scope;
+        let is_of_object = scope.kind == ScopeKind::Object;
+        if !is_of_object && !scope.is_of_containers() && scope.workload().is_none() {
+            return None;
+        }
+        if is_of_object && scope.is_of_containers() {
+            return Some("an object has no containers; remove container and imagePrefix".to_owned());
+        }
+        let check = request.checks.iter().find(|check| self.of_objects.contains(*check) != is_of_object)?;
+        Some(if is_of_object {
+            format!(
+                "check {check} evaluates only pods and workloads; set scope to a workload, or to {{kind: Namespace}}"
+            )
+        } else {
+            format!(
+                "check {check} does not evaluate pods or workloads; set scope to {{kind: Object, resource: ..., name: ...}}, \
+                 or to {{kind: Namespace}}"
+            )
+        })
     }
 
     /// All of them, as if one namespace and some workload had them all: an upper bound for every namespace.

@@ -308,7 +308,7 @@ pub(crate) const EXCEPTED: &str = "params.spec.?exceptions.orValue({}).filter(ch
                         timestamp(object.metadata.creationTimestamp) < timestamp(params.spec.exceptions[check]))";
 
 /// CEL of type bool: the same for one check, where exceptions can be for workloads.
-const EXCEPTED_HERE: &str = "variables.exceptions.exists(ends, check in ends && \
+pub(crate) const EXCEPTED_HERE: &str = "variables.exceptions.exists(ends, check in ends && \
                              timestamp(object.metadata.creationTimestamp) < timestamp(ends[check]))";
 
 /// CEL of type list(string): the violations of a finding.

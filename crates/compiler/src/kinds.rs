@@ -1,9 +1,26 @@
-//! The kinds that custom checks with target Object evaluate: the errors in them.
+//! The kinds that custom checks with target Object and settings name: the errors in them.
 
 use palisade_api::{CustomCheck, CustomTarget, Diagnostic, ObjectKind, ToolSecurityProfileSpec};
+use palisade_checks::settings::NamedKind;
 use palisade_kube_json::field_path::FieldPath;
 
 use crate::LoweredObject;
+
+/// A kind that the settings name.
+pub(crate) fn named(kind: &NamedKind) -> ObjectKind {
+    let NamedKind { group, versions, resource } = kind.clone();
+    ObjectKind { group, versions, resource, subresources: Vec::new(), operations: Vec::new() }
+}
+
+/// The kinds that the settings name, with their paths.
+pub(crate) fn of_settings(spec: &ToolSecurityProfileSpec) -> Vec<(String, ObjectKind)> {
+    let rules = spec.metadata.rules.iter().flatten().enumerate();
+    let kinds = rules.flat_map(|(rule, one)| {
+        let kinds = one.kinds.iter().enumerate();
+        kinds.map(move |(index, kind)| (format!("spec.metadata.rules[{rule}].kinds[{index}]"), named(kind)))
+    });
+    kinds.collect()
+}
 
 /// The errors in the kinds of a check at this path: field, message, and advice.
 pub(crate) fn mistakes(check: &CustomCheck, path: &FieldPath) -> Vec<(FieldPath, String, &'static str)> {
@@ -20,50 +37,53 @@ pub(crate) fn mistakes(check: &CustomCheck, path: &FieldPath) -> Vec<(FieldPath,
         };
         return vec![(path.child("kinds"), message.to_owned(), help)];
     }
+    let kinds = kinds.iter().enumerate();
+    kinds.flat_map(|(index, kind)| of_kind(kind, &path.child("kinds").index(index))).collect()
+}
+
+/// The errors in a kind at this path.
+fn of_kind(kind: &ObjectKind, path: &FieldPath) -> Vec<(FieldPath, String, &'static str)> {
     let mut found = Vec::new();
-    for (index, kind) in kinds.iter().enumerate() {
-        let path = path.child("kinds").index(index);
-        let mut say = |path: FieldPath, message: String, help| found.push((path, message, help));
-        let ObjectKind { group, versions, resource, subresources, operations: _ } = kind;
-        if !group.is_empty() && !group.split('.').all(is_label) {
-            say(
-                path.child("group"),
-                format!("{group:?} is not an API group"),
-                "write a group such as networking.k8s.io, or omit it for the core group",
-            );
-        }
-        if versions.is_empty() {
-            say(
-                path.child("versions"),
-                "must have at least one version".to_owned(),
-                "kubectl api-resources lists versions",
-            );
-        }
-        for (position, version) in versions.iter().enumerate().filter(|(_, version)| !is_label(version)) {
-            say(
-                path.child("versions").index(position),
-                format!("{version:?} is not an API version"),
-                "write a version such as v1",
-            );
-        }
-        if !is_label(resource) {
-            let help = "write the plural name in lower case, for example ingresses; list subresources in subresources";
-            say(path.child("resource"), format!("{resource:?} is not the plural name of a kind"), help);
-        }
-        if (group.as_str(), resource.as_str()) == ("", "pods") {
-            say(
-                path.child("resource"),
-                "must not be pods".to_owned(),
-                "use target: Pod, which also evaluates pod templates",
-            );
-        }
-        for (position, name) in subresources.iter().enumerate().filter(|(_, name)| !is_label(name)) {
-            say(
-                path.child("subresources").index(position),
-                format!("{name:?} is not a subresource"),
-                "write a name such as status",
-            );
-        }
+    let mut say = |path: FieldPath, message: String, help| found.push((path, message, help));
+    let ObjectKind { group, versions, resource, subresources, operations: _ } = kind;
+    if !group.is_empty() && !group.split('.').all(is_label) {
+        say(
+            path.child("group"),
+            format!("{group:?} is not an API group"),
+            "write a group such as networking.k8s.io, or omit it for the core group",
+        );
+    }
+    if versions.is_empty() {
+        say(
+            path.child("versions"),
+            "must have at least one version".to_owned(),
+            "kubectl api-resources lists versions",
+        );
+    }
+    for (position, version) in versions.iter().enumerate().filter(|(_, version)| !is_label(version)) {
+        say(
+            path.child("versions").index(position),
+            format!("{version:?} is not an API version"),
+            "write a version such as v1",
+        );
+    }
+    if !is_label(resource) {
+        let help = "write the plural name in lower case, for example ingresses; list subresources in subresources";
+        say(path.child("resource"), format!("{resource:?} is not the plural name of a kind"), help);
+    }
+    if (group.as_str(), resource.as_str()) == ("", "pods") {
+        say(
+            path.child("resource"),
+            "must not be pods".to_owned(),
+            "write a custom check with target: Pod, which also evaluates pod templates",
+        );
+    }
+    for (position, name) in subresources.iter().enumerate().filter(|(_, name)| !is_label(name)) {
+        say(
+            path.child("subresources").index(position),
+            format!("{name:?} is not a subresource"),
+            "write a name such as status",
+        );
     }
     found
 }
@@ -81,16 +101,19 @@ fn is_label(name: &str) -> bool {
 /// One policy has all kinds. The API server converts a request only if no rule of the policy matches its version, so a
 /// check with another version of the same kind would not see it.
 pub(crate) fn contradictions(spec: &ToolSecurityProfileSpec, objects: &[LoweredObject]) -> Vec<Diagnostic> {
-    let all = || {
-        let checks = spec.custom_checks.iter().enumerate();
-        checks.flat_map(|(check, one)| {
-            let kinds = one.kinds.iter().enumerate();
-            kinds.map(move |(index, kind)| (format!("spec.customChecks[{check}].kinds[{index}]"), kind))
-        })
-    };
+    let mut all = of_settings(spec);
     let mut found = Vec::new();
-    for (position, (path, kind)) in all().enumerate() {
-        let earlier = || all().take(position).filter(|(_, other)| stored_as(other) == stored_as(kind));
+    for (path, kind) in &all {
+        let mistakes = of_kind(kind, &FieldPath::from(path.as_str()));
+        found.extend(mistakes.into_iter().map(|(path, message, help)| Diagnostic::new(path, message).help(help)));
+    }
+    let checks = spec.custom_checks.iter().enumerate();
+    all.extend(checks.flat_map(|(check, one)| {
+        let kinds = one.kinds.iter().enumerate();
+        kinds.map(move |(index, kind)| (format!("spec.customChecks[{check}].kinds[{index}]"), kind.clone()))
+    }));
+    for (position, (path, kind)) in all.iter().enumerate() {
+        let earlier = || all[..position].iter().filter(|(_, other)| stored_as(other) == stored_as(kind));
         if let Some((_, other)) = earlier().find(|(_, other)| other.group != kind.group) {
             let message = format!("another check evaluates {} in group {:?}", kind.resource, other.group);
             let help = "the API server serves the same objects in both groups: use one group in all checks";

@@ -91,6 +91,8 @@ pub struct Compiled {
     pub object_checks: Vec<&'static str>,
     /// The admin's own checks that the policies make, in order.
     pub customs: Vec<Custom>,
+    /// The kinds that the settings name, with their paths in the profile.
+    pub named_kinds: Vec<(String, ObjectKind)>,
     /// The declared parameters.
     pub parameters: BTreeMap<ParameterName, ParameterType>,
     /// The objects that the API server enforces.
@@ -325,6 +327,7 @@ pub fn compile_with(profile: &ToolSecurityProfile, options: Options) -> Result<C
         checks,
         object_checks,
         customs,
+        named_kinds: kinds::of_settings(spec),
         parameters,
         bundle,
         resolver,

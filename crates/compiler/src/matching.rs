@@ -15,7 +15,7 @@ use crate::metadata::PROBE_NAMES;
 pub(crate) const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
 /// The requests for a resource, or for a subresource, that a check evaluates.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct EvaluatedResource {
     pub group: String,
     pub versions: Vec<String>,

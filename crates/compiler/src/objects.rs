@@ -12,15 +12,16 @@ use palisade_api::{
     names::{self, Part, Shape},
 };
 use palisade_cel::parse::parse_unexpanded;
-use palisade_checks::{ObjectFinding, ObjectResource, ObjectRule, cel};
+use palisade_checks::{Kinds, ObjectFinding, ObjectRule, SHARES, cel};
 
 use crate::{
     Custom, ExpressionStyle, LoweredObject,
     custom::applies,
     exceptions::excepted_checks,
-    expressions::{EXCEPTED, UPDATED, VIOLATIONS, Variables, exempt_users, messages},
+    expressions::{EXCEPTED, EXCEPTED_HERE, UPDATED, VIOLATIONS, Variables, exempt_users, messages},
     fast::MAY_VIOLATE,
     fold::fold,
+    kinds,
     matching::EvaluatedResource,
     metadata::{PROBE_NAMES, PROBE_VIOLATION, profile_name},
     reads::Reads,
@@ -41,30 +42,41 @@ pub(crate) struct ObjectCheck<'a> {
     unchanged: Vec<String>,
     /// The variable with its violations, and CEL of type list(string).
     violations: (String, String),
-    /// CEL of type bool that holds if an object that the check evaluates complies; `None` if there is none.
-    complies: Option<String>,
+    /// How a request is found to comply, without its evaluation.
+    complies: Compliance,
+}
+
+/// CEL of type bool that holds if an object that a check evaluates complies.
+enum Compliance {
+    /// There is none.
+    Unknown,
+    /// It may cost as much as the check.
+    Alone(String),
+    /// It may cost as much as the check. The second costs one of [`SHARES`] of that, and holds for less objects.
+    Shared(String, String),
 }
 
 impl<'a> ObjectCheck<'a> {
     /// A check of the catalogue.
     pub fn of_catalogue(lowered: &LoweredObject, profile: &ToolSecurityProfile, style: ExpressionStyle) -> Self {
+        let resources = resources_of(lowered);
         let LoweredObject { check, rule, reads_parameters } = lowered;
         let id = check.id;
         let is_excepted = excepted_checks(&profile.spec).contains(id);
-        let texts = rule.limits.iter().chain(&rule.findings).flat_map(|one| [&one.violated, &one.says]);
+        let texts = rule.all().flat_map(|one| [&one.violated, &one.says]);
         let mut violations = rule_violations(id, rule);
         if is_excepted {
             violations = format!("'{id}' in variables.excepted ? [] : ({violations})");
         }
         let lowered = format!("!variables.{} ? [] : ({violations})", applies(id));
-        let clean = |ObjectFinding { of, violated, says: _ }: &ObjectFinding| {
-            format!("(!({}) || !({violated}))", is_of_any(of))
-        };
-        let complies = rule.limits.iter().chain(&rule.findings).map(clean).collect::<Vec<_>>().join(" && ");
+        let clean = |of: &Kinds, violated: &str| format!("(!({}) || !({violated}))", is_of_any(of));
+        let complies = rule.all().map(|one| clean(&one.of, &one.violated)).collect::<Vec<_>>().join(" && ");
+        let short = rule.limits.iter().map(|limit| clean(&limit.exceeded.of, &limit.is_long));
+        let shared: Vec<_> = short.chain(rule.findings.iter().map(|one| clean(&one.of, &one.violated))).collect();
         Self {
             id,
-            complies: Some(complies),
-            resources: check.kinds.iter().map(EvaluatedResource::from).collect(),
+            complies: Compliance::Shared(complies, shared.join(" && ")),
+            resources,
             reads_parameters: *reads_parameters || is_excepted,
             exempt: check.exempt,
             unchanged: Reads::of(texts.map(String::as_str), Shape::Objects).unchanged(),
@@ -83,8 +95,11 @@ impl<'a> ObjectCheck<'a> {
             unchanged: Reads::of(custom.expressions(), Shape::Objects).unchanged(),
             violations: (custom.variable(), custom.violations().to_owned()),
             // In a match condition, `namespaceObject` is always null. A comment may be at the end.
-            complies: (!custom.check.expression.contains("namespaceObject"))
-                .then(|| format!("{}\n", custom.check.expression)),
+            complies: if custom.check.expression.contains("namespaceObject") {
+                Compliance::Unknown
+            } else {
+                Compliance::Alone(format!("{}\n", custom.check.expression))
+            },
         }
     }
 
@@ -123,6 +138,50 @@ impl<'a> ObjectCheck<'a> {
 /// The operation of connections, whose objects have no metadata.
 const CONNECT: &str = "CONNECT";
 
+/// The requests that a check of the catalogue evaluates: for its kinds, and for those that the settings name.
+fn resources_of(lowered: &LoweredObject) -> Vec<EvaluatedResource> {
+    let mut all: Vec<_> = lowered.check.kinds.iter().map(EvaluatedResource::from).collect();
+    for finding in lowered.rule.all() {
+        if let Kinds::Named(named) = &finding.of {
+            all.extend(named.iter().flat_map(|kind| EvaluatedResource::of(&kinds::named(kind)).collect::<Vec<_>>()));
+        }
+    }
+    all.sort();
+    all.dedup();
+    all
+}
+
+impl ObjectCheck<'_> {
+    /// CEL of type bool that holds only for objects that comply, at a cost that the match condition of a policy with
+    /// these checks can have; `None` if there is none.
+    fn test(&self, checks: &[Self]) -> Option<String> {
+        let of_resource = |resource: &EvaluatedResource| -> Vec<&Self> {
+            let is_same =
+                |one: &EvaluatedResource| (&one.group, &one.resource) == (&resource.group, &resource.resource);
+            checks.iter().filter(|check| check.resources.iter().any(is_same)).collect()
+        };
+        let is_alone = |resource: &EvaluatedResource| of_resource(resource).len() == 1;
+        let shares = |resource: &EvaluatedResource| {
+            let all = of_resource(resource);
+            all.len() <= SHARES && all.iter().all(|one| matches!(one.complies, Compliance::Shared(..)))
+        };
+        let (test, tested): (_, Vec<_>) = match &self.complies {
+            Compliance::Unknown => return None,
+            Compliance::Shared(_, short) if !self.resources.iter().all(is_alone) => {
+                (short, self.resources.iter().filter(|one| is_alone(one) || shares(one)).collect())
+            }
+            Compliance::Alone(text) | Compliance::Shared(text, _) => {
+                (text, self.resources.iter().filter(|one| is_alone(one)).collect())
+            }
+        };
+        if tested.is_empty() || tested.len() == self.resources.len() {
+            return (!tested.is_empty()).then(|| test.clone());
+        }
+        let resources: Vec<_> = tested.iter().map(|one| named(&one.group, &one.resource)).collect();
+        Some(format!("{} && ({test})", is_of(&resources)))
+    }
+}
+
 /// CEL of type bool: whether a request is for one of these resources.
 fn is_of(named: &[String]) -> String {
     match named {
@@ -131,17 +190,21 @@ fn is_of(named: &[String]) -> String {
     }
 }
 
-/// The same for resources of a rule.
-fn is_of_any(resources: &[ObjectResource]) -> String {
-    is_of(&resources.iter().map(|one| named(one.group, &one.path())).collect::<Vec<_>>())
+/// The same for kinds of a rule.
+fn is_of_any(kinds: &Kinds) -> String {
+    let resources: Vec<_> = match kinds {
+        Kinds::OfCheck(kinds) => kinds.iter().map(|one| named(one.group, &one.path())).collect(),
+        Kinds::Named(kinds) => kinds.iter().map(|one| named(&one.group, &one.resource)).collect(),
+    };
+    is_of(&resources)
 }
 
 /// CEL of type list(string): the violations of a rule.
 fn rule_violations(id: &str, rule: &ObjectRule) -> String {
     let of = |ObjectFinding { of, violated, says }: &ObjectFinding| {
         let begin = match of {
-            [one] => format!("'[{id}] {}: ", one.kind),
-            _ => format!("'[{id}] ' + request.kind.kind + ': "),
+            Kinds::OfCheck([one]) => format!("'[{id}] {}: ", one.kind),
+            Kinds::OfCheck(_) | Kinds::Named(_) => format!("'[{id}] ' + request.kind.kind + ': "),
         };
         let after = match says.strip_prefix('\'') {
             Some(rest) => format!("{begin}{rest}"),
@@ -149,8 +212,8 @@ fn rule_violations(id: &str, rule: &ObjectRule) -> String {
         };
         format!("({} && ({violated}) ? [{after}] : [])", is_of_any(of))
     };
-    let [limits, findings] =
-        [&rule.limits, &rule.findings].map(|list| list.iter().map(of).collect::<Vec<_>>().join(" + "));
+    let limits = rule.limits.iter().map(|limit| of(&limit.exceeded)).collect::<Vec<_>>().join(" + ");
+    let findings = rule.findings.iter().map(of).collect::<Vec<_>>().join(" + ");
     if limits.is_empty() {
         return findings;
     }
@@ -168,8 +231,10 @@ const RESOURCE: &str = "resource";
 
 /// The match condition of a policy with these checks and variables: false only for requests without a violation.
 ///
-/// Where a check has no such test, or another check evaluates the same kind (all tests together could exceed the budget
-/// that each has in the policy), only requests that the check does not evaluate are left out.
+/// Where a check has no such test, only requests that it does not evaluate are left out. All tests have one budget, which
+/// is as large as that of each check in the policy. So checks of one kind have tests that share it, which hold for objects
+/// with shorter lists. A custom check has no such test: it and other checks of its kind leave out only requests that they
+/// do not evaluate.
 pub(crate) fn match_condition(
     profile: &ToolSecurityProfile,
     checks: &[ObjectCheck<'_>],
@@ -181,11 +246,6 @@ pub(crate) fn match_condition(
         // Custom checks are not read by others.
         definitions.extend(parse_unexpanded(expression, SYNTAX).ok().map(|parsed| (name.as_str(), parsed.root)));
     }
-    let is_alone = |check: &ObjectCheck<'_>| {
-        let others = checks.iter().filter(|other| other.id != check.id).flat_map(|other| &other.resources);
-        let resources: Vec<_> = others.map(|one| (&one.group, &one.resource)).collect();
-        check.resources.iter().all(|one| !resources.contains(&(&one.group, &one.resource)))
-    };
     let mut terms = vec![format!("!({})", is_probe())];
     if checks.iter().any(|check| check.reads_parameters) {
         terms.push("params != null && params.spec.problem == ''".to_owned());
@@ -193,6 +253,9 @@ pub(crate) fn match_condition(
         // A check that an exception waives is not evaluated.
         if checks.iter().any(|check| excepted.contains(check.id)) {
             terms.push("params.spec.?exceptions.orValue({}).size() == 0".to_owned());
+            if profile.spec.exception_requests.is_some() {
+                terms.push("params.spec.?workloadExceptions.orValue({}).size() == 0".to_owned());
+            }
         }
     }
     let inline = |text: &str| {
@@ -201,8 +264,7 @@ pub(crate) fn match_condition(
     };
     for check in checks {
         let skipped = format!("!variables.{}", applies(check.id));
-        let complies = check.complies.as_ref().filter(|_| is_alone(check));
-        let with_test = complies.map(|complies| format!("({skipped} || ({complies}))"));
+        let with_test = check.test(checks).map(|test| format!("({skipped} || ({test}))"));
         terms.push(with_test.filter(|text| inline(text).is_some()).unwrap_or(skipped));
     }
     let condition = inline(&format!("!(variables.exempt || ({}))", terms.join(" && ")))?;
@@ -253,16 +315,31 @@ pub(crate) fn variables(
     all.push("exempt", "exempt requests: probes of other policies, spec.exemptions", exempt);
     let excepted = excepted_checks(&profile.spec);
     if checks.iter().any(|check| excepted.contains(check.id)) {
-        let about =
-            "checks that spec.exceptions waives here: docs/adr/0016-compare-exceptions-with-the-creation-time.md";
         // A connection has no time of creation: the controller removes exceptions that have ended from the parameters.
-        let excepted = if with_connections {
-            let listed = "params.spec.?exceptions.orValue({})";
-            format!("request.operation == '{CONNECT}' ? {listed}.map(check, check) : {EXCEPTED}")
-        } else {
-            EXCEPTED.to_owned()
+        let listed = "params.spec.?exceptions.orValue({})";
+        let until_removed = |of_others: String| {
+            if with_connections {
+                format!("request.operation == '{CONNECT}' ? {listed}.map(check, check) : {of_others}")
+            } else {
+                of_others
+            }
         };
-        all.push("excepted", about, excepted);
+        if profile.spec.exception_requests.is_none() {
+            let about =
+                "checks that spec.exceptions waives here: docs/adr/0016-compare-exceptions-with-the-creation-time.md";
+            all.push("excepted", about, until_removed(EXCEPTED.to_owned()));
+        } else {
+            let metadata = if with_connections { "?metadata" } else { "metadata" };
+            let ends = format!(
+                "[dyn({listed}), dyn(params.spec.?workloadExceptions[?variables.{RESOURCE} + '/' + \
+                 object.{metadata}.?name.orValue('')].orValue({{}}))]"
+            );
+            all.push("exceptions", "the exceptions of the namespace, and of the object", ends);
+            let ids: Vec<_> = checks.iter().map(|check| check.id).filter(|id| excepted.contains(id)).collect();
+            let about = "checks that exceptions waive for it: docs/adr/0039-use-exception-requests-with-an-approval.md";
+            let of_others = format!("{}.filter(check, {EXCEPTED_HERE})", cel::list(&ids));
+            all.push("excepted", about, until_removed(of_others));
+        }
     }
     let (mut found, mut reading) = (Vec::new(), Vec::new());
     for check in checks {

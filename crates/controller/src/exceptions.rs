@@ -239,7 +239,13 @@ mod tests {
     }
 
     fn exception(approval: ApprovalState) -> ObservedException {
-        let scope = ExceptionScope { kind: ScopeKind::Namespace, name: None, container: None, image_prefix: None };
+        let scope = ExceptionScope {
+            kind: ScopeKind::Namespace,
+            resource: None,
+            name: None,
+            container: None,
+            image_prefix: None,
+        };
         let checks = vec!["privileged".to_owned()];
         ObservedException {
             name: "driver".to_owned(),

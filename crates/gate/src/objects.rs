@@ -24,13 +24,15 @@ use crate::{
 /// Groups of Kubernetes whose names do not end with `.k8s.io`.
 const GROUPS: [&str; 5] = ["", "apps", "autoscaling", "batch", "policy"];
 
-/// The kinds of custom checks that no API server has, or that are not namespaced.
+/// The kinds in custom checks and settings that no API server has, or that are not namespaced.
 pub(crate) fn unknown_kinds(compiled: &Compiled) -> Vec<Diagnostic> {
     let kinds = compiled.customs.iter().flat_map(|custom| {
         let kinds = custom.check.kinds.iter().enumerate();
         kinds.map(move |(index, kind)| (custom.path.child("kinds").index(index).child("resource"), kind))
     });
-    kinds.filter_map(|(path, kind)| unknown(path, kind)).collect()
+    let named =
+        compiled.named_kinds.iter().map(|(path, kind)| (FieldPath::from(path.as_str()).child("resource"), kind));
+    kinds.chain(named).filter_map(|(path, kind)| unknown(path, kind)).collect()
 }
 
 fn unknown(path: FieldPath, kind: &ObjectKind) -> Option<Diagnostic> {
@@ -102,15 +104,16 @@ pub(crate) fn diagnose(compiled: &Compiled, part: Part, pair: &PolicyWithBinding
     }
     for check in objects::ALL.iter().filter(|check| compiled.object_checks.contains(&check.id)) {
         for fixture in serde_saphyr::from_str::<Vec<ObjectFixture>>(check.fixtures).unwrap_or_default() {
-            let Some(FixtureRequest { of, name, object }) = fixture.request(check, "tenant") else { continue };
+            let Some(sent) = fixture.request(check, "tenant") else { continue };
+            let FixtureRequest { group, resource, subresource, name, object, .. } = &sent;
             let request = ValidationRequest {
-                operation: if of.is_connection() { Operation::Connect } else { Operation::Create },
-                group: Some(of.group),
-                resource: Some(of.resource),
-                subresource: of.subresource,
-                name: Some(&name),
+                operation: if sent.is_connection() { Operation::Connect } else { Operation::Create },
+                group: Some(group),
+                resource: Some(resource),
+                subresource,
+                name: Some(name),
                 params: params.as_ref(),
-                ..ValidationRequest::create(of.kind, &object)
+                ..ValidationRequest::create(object["kind"].as_str().unwrap_or_default(), object)
             };
             found.extend(policy.evaluate(&request).err());
         }

@@ -69,6 +69,10 @@ fn largest() -> Json {
                 // The compiler accepts only CIDRs.
                 "allowedExternalIPs": longest(|n| format!("10.{n}.0.0/16")),
                 "allowedLoadBalancerSourceRanges": longest(|n| format!("10.{n}.0.0/16")),
+                "allowedPolicyIngressCIDRs": longest(|n| format!("10.{n}.0.0/16")),
+                "allowedPolicyEgressCIDRs": longest(|n| format!("10.{n}.0.0/16")),
+                "deniedPolicyCIDRs": (0..16).map(|n| format!("10.{n}.0.0/16")).collect::<Vec<_>>(),
+                "annotations": {"denied": longest(text), "allowed": longest(text)},
             },
             "storage": {"maxRequest": "1Gi"},
             "access": {
@@ -79,6 +83,10 @@ fn largest() -> Json {
                     "groups": (0..16).map(text).collect::<Vec<_>>(),
                 })).collect::<Vec<_>>(),
             },
+            "metadata": {"rules": [{
+                "kinds": [{"versions": ["v1"], "resource": "configmaps"}],
+                "labels": [{"key": "team", "required": true, "values": longest(text)}], "allowedLabels": longest(text),
+            }]},
             "images": {"allowedRegistries": longest(|n| format!("{}.example/x", text(n)))},
         },
     });

@@ -135,6 +135,7 @@ pub fn migrate(
             network: settings.network,
             storage: settings.storage,
             access: settings.access,
+            metadata: settings.metadata,
             custom_checks: vec![],
             mutation: settings.mutation,
         };

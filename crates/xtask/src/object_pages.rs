@@ -54,6 +54,9 @@ fn page(check: &ObjectCheck) -> Result<String, Error> {
         let at = if kind.subresource.is_empty() { String::new() } else { format!(" in `{}`", kind.path()) };
         let _ = writeln!(page, "- {}{at} ({})", kind.kind, versions.join(", "));
     }
+    if check.kinds.is_empty() {
+        let _ = writeln!(page, "The kinds that `{}` names.", check.settings[0]);
+    }
     page.push_str("\n## Restricted fields\n\n");
     for field in check.fields {
         let _ = writeln!(page, "- `{field}`");

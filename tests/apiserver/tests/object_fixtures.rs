@@ -6,7 +6,7 @@ use kube::{
     api::{DeleteParams, ListParams, PostParams},
 };
 use palisade_api::{ToolSecurityParams, ToolSecurityParamsSpec, ToolSecurityProfile, names, names::Shape, objects};
-use palisade_checks::{FixtureRequest, FixtureUser, ObjectCheck, ObjectFixture, ObjectResource};
+use palisade_checks::{FixtureRequest, FixtureUser, ObjectCheck, ObjectFixture};
 use palisade_compiler::Compiled;
 use palisade_tests::{Cluster, TestResult, Verdict, ensure, eventually};
 use serde_json::{Value as Json, json};
@@ -55,7 +55,8 @@ pub(crate) async fn fixtures_of_objects_get_their_verdicts(cluster: &mut Cluster
 /// Defines the kinds that Kubernetes does not have.
 async fn define(cluster: &Cluster) -> TestResult {
     let mut defined = Vec::new();
-    for kind in objects::ALL.iter().flat_map(|check| check.kinds).filter(|kind| kind.group.contains("gateway")) {
+    let is_extension = |kind: &&ObjectResource| kind.group.contains("gateway") || kind.group.contains("snapshot");
+    for kind in objects::ALL.iter().flat_map(|check| check.kinds).filter(is_extension) {
         let name = format!("{}.{}", kind.resource, kind.group);
         if !defined.contains(&name) {
             let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -79,7 +80,7 @@ fn definition(name: &str, kind: &ObjectResource) -> Json {
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {
             "name": name,
-            "annotations": {"api-approved.kubernetes.io": "https://github.com/kubernetes-sigs/gateway-api"},
+            "annotations": {"api-approved.kubernetes.io": "https://github.com/kubernetes/enhancements/pull/1111"},
         },
         "spec": {
             "group": kind.group, "scope": "Namespaced",
@@ -119,7 +120,7 @@ async fn install(cluster: &Cluster, case: &Case) -> TestResult {
         api.create(&PostParams::default(), &params).await?;
     }
     // The API server looks up the account before it evaluates policies.
-    if let Some(sent) = case.fixture.request(case.check, namespace).filter(|sent| sent.of.subresource == "token") {
+    if let Some(sent) = case.fixture.request(case.check, namespace).filter(|sent| sent.subresource == "token") {
         let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": sent.name}});
         let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts");
         let verdict = cluster.create_at(&path, &account).await;
@@ -170,7 +171,7 @@ async fn judge(cluster: &Cluster, case: &Case) -> TestResult {
 
 /// The methods that send the request. Each method connects.
 fn methods(sent: &FixtureRequest) -> &'static [&'static str] {
-    if sent.of.is_connection() { &["GET", "POST"] } else { &["POST"] }
+    if sent.is_connection() { &["GET", "POST"] } else { &["POST"] }
 }
 
 /// Sends the request of a fixture: as a dry run, if the API server stores the object.
@@ -181,22 +182,15 @@ async fn ask(
     sent: &FixtureRequest,
     namespace: &str,
 ) -> Result<Verdict, Box<dyn std::error::Error + Send + Sync>> {
-    let FixtureRequest { of, name, object } = sent;
+    let FixtureRequest { group, version, resource, subresource, name, object, .. } = sent;
     let object: Json = serde_json::from_str(&object.to_string().replace(TENANT, namespace))?;
-    let version = of.versions.first().ok_or("no version")?;
-    // The version of the resource is in the path, and that of a subresource's kind in the object.
-    let version = if of.subresource.is_empty() {
-        object["apiVersion"].as_str().and_then(|text| text.rsplit('/').next()).unwrap_or(version)
-    } else {
-        version
-    };
-    let root = if of.group.is_empty() { "/api".to_owned() } else { format!("/apis/{}", of.group) };
-    let path = format!("{root}/{version}/namespaces/{namespace}/{}", of.resource);
-    if of.subresource.is_empty() {
+    let root = if group.is_empty() { "/api".to_owned() } else { format!("/apis/{group}") };
+    let path = format!("{root}/{version}/namespaces/{namespace}/{resource}");
+    if subresource.is_empty() {
         return Ok(cluster.dry_run_at(client, &path, &object).await);
     }
-    let path = format!("{path}/{name}/{}", of.subresource);
-    let path = if of.is_connection() { connection(&path, &object) } else { path };
+    let path = format!("{path}/{name}/{subresource}");
+    let path = if sent.is_connection() { connection(&path, &object) } else { path };
     Ok(cluster.ask_as(client, method, &path, &object).await)
 }
 
@@ -223,7 +217,7 @@ fn encoded(value: &Json) -> String {
 fn is_admitted(sent: &FixtureRequest, verdict: &Verdict) -> bool {
     match verdict {
         Verdict::Admitted => true,
-        Verdict::Refused(404, text) => !sent.of.subresource.is_empty() && text.contains("not found"),
+        Verdict::Refused(404, text) => !sent.subresource.is_empty() && text.contains("not found"),
         Verdict::Denied(_) | Verdict::Refused(..) => false,
     }
 }

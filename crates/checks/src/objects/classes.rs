@@ -1,6 +1,6 @@
 //! Classes of objects, which select the controllers that serve them.
 
-use crate::{Lowering, Meaning, ObjectResource, ObjectRule, Text, cel, settings::any};
+use crate::{Kinds, Lowering, Meaning, ObjectRule, Text, cel, settings::any};
 
 /// The classes of an object that has them in an annotation and in a field of its spec: CEL of type list(string). An unset
 /// class is the empty string.
@@ -15,7 +15,7 @@ pub(super) fn by_annotation_or_field(annotation: &str, field: &str) -> String {
 
 /// Forbids all classes except those in a setting. `found` is CEL of type list(string).
 pub(super) fn only(
-    of: &'static [ObjectResource],
+    of: impl Into<Kinds>,
     (setting, field): (&str, &str),
     found: &str,
     classes: &[Text],

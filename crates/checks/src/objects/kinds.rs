@@ -13,12 +13,29 @@ const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
 
 pub(super) const INGRESS: ObjectResource = stored("networking.k8s.io", &["v1"], "Ingress", "ingresses");
 
+pub(super) const NETWORK_POLICY: ObjectResource = ObjectResource {
+    group: "networking.k8s.io",
+    versions: &["v1"],
+    kind: "NetworkPolicy",
+    resource: "networkpolicies",
+};
+
 pub(super) const SERVICE: ObjectResource = of_core("Service", "services");
 pub(super) const ENDPOINTS: ObjectResource = of_core("Endpoints", "endpoints");
 pub(super) const ENDPOINT_SLICE: ObjectResource =
     stored("discovery.k8s.io", &["v1"], "EndpointSlice", "endpointslices");
 
 pub(super) const PERSISTENT_VOLUME_CLAIM: ObjectResource = of_core("PersistentVolumeClaim", "persistentvolumeclaims");
+pub(super) const VOLUME_SNAPSHOT: ObjectResource =
+    stored("snapshot.storage.k8s.io", &["v1", "v1beta1"], "VolumeSnapshot", "volumesnapshots");
+/// In all these versions, it has the same class.
+pub(super) const VOLUME_GROUP_SNAPSHOT: ObjectResource = stored(
+    "groupsnapshot.storage.k8s.io",
+    &["v1", "v1beta2", "v1beta1", "v1alpha1"],
+    "VolumeGroupSnapshot",
+    "volumegroupsnapshots",
+);
+
 pub(super) const ROLE: ObjectResource = stored(RBAC_GROUP, &["v1"], "Role", "roles");
 pub(super) const ROLE_BINDING: ObjectResource = stored(RBAC_GROUP, &["v1"], "RoleBinding", "rolebindings");
 

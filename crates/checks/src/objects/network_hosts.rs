@@ -76,8 +76,9 @@ fn ingress(allowed: &Patterns, rule: &mut ObjectRule) {
     let [most_rules, most_tls, most_hosts] = MOST;
     rule.limit(INGRESSES, "spec.rules", rules, most_rules);
     rule.limit(INGRESSES, "spec.tls", tls, most_tls);
-    let long = format!("{tls}.size() <= {most_tls} && {tls}.exists(t, t.?hosts.orValue([]).size() > {most_hosts})");
-    rule.limit_if(INGRESSES, "spec.tls[*].hosts", &long, most_hosts);
+    rule.limit_if(INGRESSES, "spec.tls[*].hosts", most_hosts, |most| {
+        format!("{tls}.size() <= {most_tls} && {tls}.exists(t, t.?hosts.orValue([]).size() > {most})")
+    });
     let is_other = format!("!({})", allowed.matches("h"));
     let bad_rules = format!("{rules}.map(r, r.?host.orValue('') != '', string(r.host)).filter(h, {is_other})");
     let bad_tls = format!("t.?hosts.orValue([]).map(h, string(h)).filter(h, {is_other})");

@@ -4,16 +4,20 @@
 //! directory of the node. A claim of the mode `Block` gives a device without a file system, and a claim of the mode
 //! `ReadWriteMany` can be mounted on several nodes. The size of a claim is not limited unless the namespace has a quota.
 //!
-//! Claims that controllers create from `volumeClaimTemplates` and from `ephemeral` volumes of pods are evaluated when they
-//! are created. The API server sets the default class of the cluster, if there is one, before policies run.
+//! Claims that controllers create from `volumeClaimTemplates` of a StatefulSet and from `ephemeral` volumes of a pod are
+//! evaluated when they are created. If one is denied, the pod waits, and an event has the message: `FailedCreate` of the
+//! StatefulSet, or `FailedBinding` of the pod. The API server sets the default class of the cluster, if there is one, before policies run.
 //!
 //! ## If your object was denied
 //!
 //! Set `spec.storageClassName`, `spec.accessModes` and `spec.volumeMode` to values that the message lists, remove the
-//! annotation `volume.beta.kubernetes.io/storage-class`, and request less storage.
+//! annotation `volume.beta.kubernetes.io/storage-class`, and request less storage. Set `spec.dataSourceRef.namespace` to a
+//! namespace that the message lists, or omit it.
 
 use super::{classes, kinds::PERSISTENT_VOLUME_CLAIM};
-use crate::{Diagnostic, Lowering, Meaning, ObjectCheck, ObjectResource, ObjectRule, Text, cel, settings::any};
+use crate::{
+    Diagnostic, Lowering, Meaning, ObjectCheck, ObjectResource, ObjectRule, Text, cel, settings::any, texts::Wildcard,
+};
 
 const CLAIMS: &[ObjectResource] = &[PERSISTENT_VOLUME_CLAIM];
 /// The annotation that had the class before the field existed. It takes precedence.
@@ -30,6 +34,7 @@ pub static CHECK: ObjectCheck = ObjectCheck {
         "storage.allowedAccessModes",
         "storage.allowedVolumeModes",
         "storage.maxRequest",
+        "storage.allowedDataSourceNamespaces",
     ],
     kinds: CLAIMS,
     fields: &[
@@ -38,6 +43,7 @@ pub static CHECK: ObjectCheck = ObjectCheck {
         "spec.accessModes",
         "spec.volumeMode",
         "spec.resources.requests.storage",
+        "spec.dataSourceRef.namespace",
     ],
     exempt: None,
     fixtures: include_str!("storage_claims.yaml"),
@@ -67,6 +73,16 @@ pub static CHECK: ObjectCheck = ObjectCheck {
         }
         if let Some(most) = &storage.max_request {
             size(most, cx, &mut rule);
+        }
+        if let Some(names) = storage.allowed_data_source_namespaces.as_ref().filter(|names| !any(names)) {
+            let path = "spec.storage.allowedDataSourceNamespaces";
+            let allowed = cx.patterns(path, names, Meaning::Pattern, Wildcard::End);
+            let bad = format!(
+                "[string(variables.object.?spec.?dataSourceRef.?namespace.orValue(''))] \
+                 .filter(n, n != '' && n != request.namespace && !({}))",
+                allowed.matches("n")
+            );
+            rule.forbid(CLAIMS, ("spec.dataSourceRef.namespace", "namespaces"), &bad, &allowed.says());
         }
         rule.unless_empty()
     },

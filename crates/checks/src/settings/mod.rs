@@ -15,6 +15,7 @@ mod host;
 mod identity;
 mod images;
 mod implied;
+mod metadata;
 pub mod mutation;
 mod network;
 mod privileges;
@@ -32,7 +33,8 @@ pub use host::Host;
 pub use identity::{Identity, TokenRules};
 pub use images::Images;
 pub use implied::{Implied, implied};
-pub use network::Network;
+pub use metadata::{Metadata, MetadataKey, MetadataRule, NamedKind};
+pub use network::{AnnotationKeys, Network};
 pub use privileges::{AppArmor, Capabilities, Privileges, SeLinux, Seccomp, Sysctls, WindowsRule};
 pub use ranges::Range;
 pub use scheduling::{AllowedToleration, NodeLabel, Scheduling, TaintEffect, TolerationOperator};
@@ -65,6 +67,8 @@ pub struct Settings {
     pub storage: Storage,
     /// `spec.access`
     pub access: Access,
+    /// `spec.metadata`
+    pub metadata: Metadata,
     /// `spec.mutation`
     #[serde(skip_serializing_if = "mutation::Mutation::is_default")]
     pub mutation: mutation::Mutation,
@@ -83,6 +87,7 @@ pub fn all() -> impl Iterator<Item = &'static Setting> {
         network::SETTINGS,
         storage::SETTINGS,
         access::SETTINGS,
+        metadata::SETTINGS,
     ];
     groups.into_iter().flatten()
 }
@@ -209,7 +214,7 @@ mod tests {
     use super::*;
 
     /// The schema of each group.
-    fn schemas() -> [(&'static str, Schema); 10] {
+    fn schemas() -> [(&'static str, Schema); 11] {
         [
             ("users", schema_for!(Users)),
             ("privileges", schema_for!(Privileges)),
@@ -221,6 +226,7 @@ mod tests {
             ("network", schema_for!(Network)),
             ("storage", schema_for!(Storage)),
             ("access", schema_for!(Access)),
+            ("metadata", schema_for!(Metadata)),
         ]
     }
 

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{Flag, Text};
 
-/// Restrictions on objects that publish services. They are evaluated at the stage in enforcement.objects.
+/// Restrictions on objects that publish services, and on NetworkPolicies. They are evaluated at the stage in enforcement.objects.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Network {
@@ -82,6 +82,54 @@ pub struct Network {
     /// true, false or $name. If unset: true.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allow_endpoints: Option<Flag>,
+    /// Networks, as CIDRs, that contain each ipBlock.cidr in the ingress rules of NetworkPolicies; * for all, or $name. An
+    /// empty list allows no ipBlock. A rule without peers means all sources, and is denied. If unset: all.
+    #[serde(rename = "allowedPolicyIngressCIDRs", skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64), inner(length(min = 1, max = 64)))]
+    #[x_kube(validation = ("self.all(x, x == '*' || x.contains('$') || isCIDR(x))", "must be a CIDR, * or $name"))]
+    pub allowed_policy_ingress_cidrs: Option<Vec<Text>>,
+    /// Networks, as CIDRs, that contain each ipBlock.cidr in the egress rules of NetworkPolicies; * for all, or $name. An
+    /// empty list allows no ipBlock. A rule without peers means all destinations, and is denied. If unset: all.
+    #[serde(rename = "allowedPolicyEgressCIDRs", skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64), inner(length(min = 1, max = 64)))]
+    #[x_kube(validation = ("self.all(x, x == '*' || x.contains('$') || isCIDR(x))", "must be a CIDR, * or $name"))]
+    pub allowed_policy_egress_cidrs: Option<Vec<Text>>,
+    /// Networks, as CIDRs or $name, that no ipBlock of a NetworkPolicy may contain or be part of, unless one element of its
+    /// except contains the whole network. A rule without peers is denied. If unset or empty: none.
+    #[serde(rename = "deniedPolicyCIDRs", skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 16), inner(length(min = 1, max = 64)))]
+    #[x_kube(validation = ("self.all(x, x.contains('$') || isCIDR(x))", "must be a CIDR or $name"))]
+    pub denied_policy_cidrs: Option<Vec<Text>>,
+    /// Other namespaces that peers of NetworkPolicies may select, by the label kubernetes.io/metadata.name; * at the end
+    /// matches any suffix; * for all, or $name. Peers without a namespaceSelector are in the namespace of the NetworkPolicy,
+    /// and always allowed. A rule without peers is denied. An empty list allows no others. If unset: all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64), inner(length(min = 1, max = 63)))]
+    pub allowed_policy_namespaces: Option<Vec<Text>>,
+    /// Keys of annotations that Ingresses, Services, routes, Gateways and ListenerSets may have. If unset: all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub annotations: Option<AnnotationKeys>,
+}
+
+/// Keys of annotations that are denied, and exceptions from them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct AnnotationKeys {
+    /// Keys that are denied unless they are allowed: a key, where * at the end matches any suffix; * for all, or $name. An
+    /// empty list denies none. If unset: all.
+    #[serde(default = "all_keys")]
+    #[schemars(length(max = 64), inner(length(min = 1, max = 317)))]
+    #[x_kube(validation = ("self.all(x, x.matches('^[^*]*[*]?$'))", "must have * only at the end"))]
+    pub denied: Vec<Text>,
+    /// Keys that are allowed although they are denied, in the same notation. If unset or empty: none.
+    #[serde(default)]
+    #[schemars(length(max = 64), inner(length(min = 1, max = 317)))]
+    #[x_kube(validation = ("self.all(x, x.matches('^[^*]*[*]?$'))", "must have * only at the end"))]
+    pub allowed: Vec<Text>,
+}
+
+fn all_keys() -> Vec<Text> {
+    vec!["*".into()]
 }
 
 /// The settings of this group, in the order in which messages name them.
@@ -99,4 +147,9 @@ pub(super) static SETTINGS: &[Setting] = &[
     setting("network.allowedLoadBalancerSourceRanges", Texts(at!(network.allowed_load_balancer_source_ranges))),
     setting("network.allowedNodePorts", Other(&at!(network.allowed_node_ports))),
     setting("network.allowEndpoints", Allowance(at!(network.allow_endpoints))),
+    setting("network.allowedPolicyIngressCIDRs", Texts(at!(network.allowed_policy_ingress_cidrs))),
+    setting("network.allowedPolicyEgressCIDRs", Texts(at!(network.allowed_policy_egress_cidrs))),
+    setting("network.deniedPolicyCIDRs", Other(&at!(network.denied_policy_cidrs))),
+    setting("network.allowedPolicyNamespaces", Texts(at!(network.allowed_policy_namespaces))),
+    setting("network.annotations", Other(&at!(network.annotations))),
 ];

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::Text;
 
-/// Restrictions on PersistentVolumeClaims. They are evaluated at the stage in enforcement.objects.
+/// Restrictions on PersistentVolumeClaims and VolumeSnapshots. They are evaluated at the stage in enforcement.objects.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Storage {
@@ -37,6 +37,17 @@ pub struct Storage {
     #[x_kube(validation = ("self.contains('$') || self.matches('^[0-9]+([.][0-9]+)?([kMGTPE]|[KMGTPE]i)?$')",
         "must be a quantity such as 10Gi, or $name"))]
     pub max_request: Option<Text>,
+    /// Other namespaces that claims may name in dataSourceRef.namespace, where * at the end matches any suffix; * for all, or
+    /// $name. The namespace of the claim is always allowed. An empty list allows no others. If unset: all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64), inner(length(min = 1, max = 63)))]
+    pub allowed_data_source_namespaces: Option<Vec<Text>>,
+    /// Classes that VolumeSnapshots may have in volumeSnapshotClassName, and VolumeGroupSnapshots in
+    /// volumeGroupSnapshotClassName; '' for objects without one, * for all, or $name. An empty list allows none. If unset:
+    /// all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64), inner(length(min = 0, max = 253)))]
+    pub allowed_snapshot_classes: Option<Vec<Text>>,
 }
 
 /// The settings of this group, in the order in which messages name them.
@@ -45,4 +56,6 @@ pub(super) static SETTINGS: &[Setting] = &[
     setting("storage.allowedAccessModes", Texts(at!(storage.allowed_access_modes))),
     setting("storage.allowedVolumeModes", Texts(at!(storage.allowed_volume_modes))),
     setting("storage.maxRequest", Other(&at!(storage.max_request))),
+    setting("storage.allowedDataSourceNamespaces", Texts(at!(storage.allowed_data_source_namespaces))),
+    setting("storage.allowedSnapshotClasses", Texts(at!(storage.allowed_snapshot_classes))),
 ];

@@ -27,6 +27,18 @@ impl Cidrs {
         format!("isCIDR({network}) && {}", self.some(&format!("containsCIDR({network})")))
     }
 
+    /// CEL of type bool: whether the network in the string `network` contains an address of one of these, without the
+    /// networks in the list `except`. A string that is not a CIDR, or a value of a namespace that is none, counts as one
+    /// that does. The networks of `except` are compared one by one.
+    pub(crate) fn overlap_network(&self, network: &str, except: &str) -> String {
+        let is_invalid = if self.0.is_constant() { "" } else { "!isCIDR(n) || " };
+        format!(
+            "!isCIDR({network}) || {}.exists(n, {is_invalid}(cidr(n).containsCIDR({network}) || cidr({network}).containsCIDR(n)) \
+             && !{except}.exists(x, isCIDR(string(x)) && cidr(string(x)).containsCIDR(n)))",
+            self.0.cel()
+        )
+    }
+
     fn some(&self, contains: &str) -> String {
         let is_valid = if self.0.is_constant() { "" } else { "isCIDR(n) && " };
         format!("{}.exists(n, {is_valid}cidr(n).{contains})", self.0.cel())

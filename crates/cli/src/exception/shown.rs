@@ -36,6 +36,10 @@ pub fn is_pending(exception: &ToolSecurityException) -> bool {
 fn scope(scope: &ExceptionScope) -> String {
     let mut text = match (scope.kind, &scope.name) {
         (ScopeKind::Namespace, _) => "the whole namespace".to_owned(),
+        (ScopeKind::Object, name) => {
+            let [resource, name] = [&scope.resource, name].map(|text| text.as_deref().unwrap_or_default());
+            format!("{resource} {name}")
+        }
         (kind, name) => format!("{kind} {}", name.as_deref().unwrap_or_default()),
     };
     if let Some(container) = &scope.container {

@@ -171,8 +171,17 @@ fn requests_about_workloads_do_not_waive_checks_of_objects() {
     let workload = json!({"kind": "Deployment", "name": "web"});
     assert_eq!(
         standing("own", workload.clone()),
-        "check own does not evaluate pods or workloads; set scope to {kind: Namespace}"
+        "check own does not evaluate pods or workloads; set scope to {kind: Object, resource: ..., name: ...}, or to \
+         {kind: Namespace}"
     );
+    let object = json!({"kind": "Object", "resource": "services", "name": "web"});
+    assert!(standing("own", object.clone()).starts_with("active until"));
+    assert_eq!(
+        standing("privileged", object),
+        "check privileged evaluates only pods and workloads; set scope to a workload, or to {kind: Namespace}"
+    );
+    let container = json!({"kind": "Object", "resource": "services", "name": "web", "container": "a"});
+    assert_eq!(standing("own", container), "an object has no containers; remove container and imagePrefix");
     assert!(standing("own", json!({"kind": "Namespace"})).starts_with("active until"));
     assert!(standing("privileged", workload).starts_with("active until"));
 }

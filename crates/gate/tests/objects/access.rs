@@ -8,8 +8,8 @@ use super::*;
 
 /// A request with an object of a kind that a check evaluates.
 pub(super) fn request(kind: &str, name: &str, object: Json) -> FixtureRequest {
-    let of = *objects::ALL.iter().flat_map(|check| check.kinds).find(|of| of.kind == kind).unwrap();
-    FixtureRequest { of, name: name.to_owned(), object }
+    let of = objects::ALL.iter().flat_map(|check| check.kinds).find(|of| of.kind == kind).unwrap();
+    FixtureRequest::new(of, name, object)
 }
 
 fn exec(command: &[&str]) -> FixtureRequest {

@@ -78,7 +78,7 @@ fn hosts_of_a_tool_are_those_of_its_parameter() {
 fn updates_that_leave_the_fields_of_a_check_alone_are_admitted() {
     for check in objects::ALL {
         for fixture in serde_saphyr::from_str::<Vec<ObjectFixture>>(check.fixtures).unwrap() {
-            if fixture.request(check, "tool-weather").unwrap().of.operations != WRITES {
+            if fixture.request(check, "tool-weather").unwrap().operations != WRITES {
                 continue;
             }
             let compiled = compiled(&fixture.spec(&json!({"tenancy": "tool"})));
@@ -88,7 +88,11 @@ fn updates_that_leave_the_fields_of_a_check_alone_are_admitted() {
             let old = with(&old, "/metadata/finalizers", json!(["example.com/a", "example.com/b"]));
             for server in [params.as_ref(), None].map(|params| Enforced::new(Minor::OLDEST, &compiled, params)) {
                 for (field, value) in [
-                    ("/metadata/labels", json!({"team": "a"})),
+                    // The rules of `metadata` restrict labels.
+                    (
+                        if check.fields.contains(&"metadata.labels") { "/status" } else { "/metadata/labels" },
+                        json!({"team": "a"}),
+                    ),
                     ("/metadata/finalizers", json!(["example.com/b"])),
                     ("/metadata/finalizers", json!([])),
                 ] {

@@ -212,7 +212,7 @@ fn mistakes_have_their_place_in_the_profile() {
         (json!({"target": "Pod"}), "spec.customChecks[0].kinds: is only allowed with target Object"),
         (
             json!({"kinds": [{"versions": ["v1"], "resource": "pods"}]}),
-            "kinds[0].resource: must not be pods (use target: Pod",
+            "kinds[0].resource: must not be pods (write a custom check with target: Pod",
         ),
         (
             json!({"kinds": [{"versions": ["*"], "resource": "services"}]}),

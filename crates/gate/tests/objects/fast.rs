@@ -13,7 +13,8 @@ use proptest::{collection::vec, option, prelude::*, sample, test_runner::Config}
 
 use super::*;
 
-/// Two checks of Ingresses (one with parameters), one of Services, two of Widgets, and all of access.
+/// Four checks of Ingresses (one with parameters), two of Services (one of them custom), one of NetworkPolicies, two of
+/// Widgets, and all of access.
 fn spec(excepted: bool) -> Json {
     let custom = |id: &str, group: &str, resource: &str, expression: &str| {
         json!({
@@ -27,7 +28,16 @@ fn spec(excepted: bool) -> Json {
     });
     json!({
         "parameters": [{"name": "tool", "type": "String", "sources": [{"namespaceNameTrimPrefix": "tool-"}]}],
-        "network": {"allowedHosts": ["$tool.example.org", "*.apps.example.org"]},
+        "network": {
+            "allowedHosts": ["$tool.example.org", "*.apps.example.org"], "allowedIngressClasses": ["c0", "c1"],
+            "annotations": {"denied": ["example.org/*"], "allowed": ["example.org/a"]},
+            "allowedPolicyIngressCIDRs": ["10.0.0.0/8"], "deniedPolicyCIDRs": ["10.1.0.0/16"],
+            "allowedPolicyNamespaces": ["ingress"],
+        },
+        "metadata": {"rules": [{
+            "kinds": [{"group": "networking.k8s.io", "versions": ["v1"], "resource": "ingresses"}],
+            "labels": [{"key": "team", "values": ["a"]}], "allowedLabels": ["app.kubernetes.io/*"],
+        }]},
         "access": {
             "allowRoleWildcards": false, "allowedRoleVerbs": ["get", "list", "$tool"],
             "allowedTokenServiceAccounts": ["$tool-*", "default"], "allowedTokenAudiences": ["vault", "$tool"],
@@ -89,7 +99,10 @@ fn host() -> impl Strategy<Value = Option<&'static str>> {
 
 prop_compose! {
     fn ingress()(
-        rules in vec(host(), 0..4), tls in vec(vec(host(), 0..3), 0..3), backend in any::<bool>(), class in 0..2,
+        rules in prop_oneof![9 => vec(host(), 0..4), 1 => vec(Just(Some(HOSTS[0])), 30..36)],
+        tls in vec(vec(host(), 0..3), 0..3), backend in any::<bool>(), class in 0..3,
+        labels in some_of(&[("team", "a"), ("team", "b"), ("app.kubernetes.io/name", "x"), ("other", "x")]),
+        annotations in some_of(&[("example.org/a", "1"), ("example.org/b", "1"), ("other", "x")]),
     ) -> Json {
         let rules: Vec<_> = rules.into_iter().map(|host| host.map_or(json!({}), |host| json!({"host": host}))).collect();
         let tls: Vec<_> = tls
@@ -100,7 +113,39 @@ prop_compose! {
         if backend {
             spec["defaultBackend"] = json!({"service": {"name": "a", "port": {"number": 80}}});
         }
-        object("networking.k8s.io/v1", "Ingress", &json!({"spec": spec}))
+        let object = object("networking.k8s.io/v1", "Ingress", &json!({"spec": spec}));
+        with(&with(&object, "/metadata/labels", labels), "/metadata/annotations", annotations)
+    }
+}
+
+/// A map with at most one of these keys, or with two in one of sixteen.
+fn some_of(pairs: &'static [(&str, &str)]) -> impl Strategy<Value = Json> {
+    let most = prop_oneof![15 => Just(1), 1 => Just(2)];
+    most.prop_flat_map(move |most| sample::subsequence(pairs, 0..=most))
+        .prop_map(|found| Json::Object(found.into_iter().map(|(key, value)| (key.to_owned(), json!(value))).collect()))
+}
+
+fn peer() -> impl Strategy<Value = Json> {
+    let named = |name: &str| json!({"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": name}}});
+    sample::select(vec![
+        json!({"podSelector": {}}),
+        json!({"ipBlock": {"cidr": "10.2.0.0/16"}}),
+        json!({"ipBlock": {"cidr": "10.0.0.0/8", "except": ["10.1.0.0/16"]}}),
+        json!({"ipBlock": {"cidr": "10.0.0.0/8", "except": ["10.1.0.0/17"]}}),
+        json!({"ipBlock": {"cidr": "0.0.0.0/0"}}),
+        named("ingress"),
+        named("other"),
+        json!({"namespaceSelector": {}}),
+    ])
+}
+
+prop_compose! {
+    fn network_policy()(
+        ingress in vec(vec(peer(), 0..3), 0..3), many in prop_oneof![9 => Just(0_usize), 1 => Just(20)],
+    ) -> Json {
+        let mut rules: Vec<_> = ingress.into_iter().map(|from| json!({"from": from})).collect();
+        rules.extend((0..many).map(|_| json!({"from": [{"podSelector": {}}]})));
+        object("networking.k8s.io/v1", "NetworkPolicy", &json!({"spec": {"podSelector": {}, "ingress": rules}}))
     }
 }
 
@@ -164,6 +209,7 @@ prop_compose! {
 fn some_object() -> impl Strategy<Value = Json> {
     prop_oneof![
         3 => ingress(),
+        2 => network_policy(),
         1 => sample::select(vec!["ClusterIP", "NodePort"]).prop_map(service),
         1 => (0..5).prop_map(|size| object("example.org/v1", "Widget", &json!({"spec": {"size": size}}))),
     ]
@@ -222,16 +268,88 @@ fn complying_objects_leave_early() {
         };
         fast.judge(&request).unwrap_or_else(|error| panic!("{error}"))
     };
-    let hosts = |host: &str| object("networking.k8s.io/v1", "Ingress", &json!({"spec": {"rules": [{"host": host}]}}));
+    let rules = |host: &str, count| {
+        let rules = vec![json!({"host": host}); count];
+        object("networking.k8s.io/v1", "Ingress", &json!({"spec": {"ingressClassName": "c0", "rules": rules}}))
+    };
+    let hosts = |host: &str| rules(host, 1);
     let widget = |size: i64| object("example.org/v1", "Widget", &json!({"spec": {"size": size}}));
     assert!(!judge(&hosts("weather.example.org"), None).matched);
-    assert!(!judge(&service("ClusterIP"), None).matched);
+    // A list that is longer than the share of each of these checks.
+    assert!(!judge(&rules("weather.example.org", 32), None).matched);
+    assert!(judge(&rules("weather.example.org", 33), None).matched);
+    // A custom check evaluates Services, too.
+    assert!(judge(&service("ClusterIP"), None).matched);
+    let alone = compiled(&json!({"customChecks": spec(false)["customChecks"]})).bundle.objects.unwrap().policy;
+    let alone = Validator::new(&alone).unwrap();
+    assert!(!alone.judge(&ValidationRequest::create("Service", &service("ClusterIP"))).unwrap().matched);
     let denied = judge(&hosts("other.example.org"), None);
     assert!(denied.matched && denied.decision != Decision::Admit);
     // Two checks evaluate Widgets, so only updates that neither evaluates leave early.
     assert!(judge(&widget(1), None).matched);
     let finalized = with(&widget(1), "/metadata/finalizers", json!(["example.com/a"]));
     assert!(!judge(&widget(1), Some(&finalized)).matched);
+}
+
+/// The tests of several checks share one budget. Objects with the longest lists that they allow, and the longest settings,
+/// stay within it and leave early.
+#[test]
+fn shared_tests_of_the_largest_objects_are_within_the_budget() {
+    let all = |of: &dyn Fn(usize) -> String| (0..64).map(of).collect::<Vec<_>>();
+    let long = |n: usize| format!("{n:02}-{}", "x".repeat(60));
+    let kinds = json!([
+        {"group": "networking.k8s.io", "versions": ["v1"], "resource": "ingresses"}, {"versions": ["v1"], "resource": "services"},
+        {"group": "networking.k8s.io", "versions": ["v1"], "resource": "networkpolicies"},
+    ]);
+    let compiled = compiled(&json!({
+        "network": {
+            "allowedHosts": all(&|n| format!("*.{}.example", long(n))), "allowedIngressClasses": all(&long),
+            "annotations": {"denied": all(&|n| format!("{}/*", long(n))), "allowed": all(&|n| format!("a{}/*", long(n)))},
+            "allowedExternalIPs": all(&|n| format!("2001:db8:{n}::/48")),
+            "allowedLoadBalancerSourceRanges": all(&|n| format!("2001:db8:{n}::/48")),
+            "allowedNodePorts": (0..16).map(|n| json!({"min": 30000 + n, "max": 30000 + n})).collect::<Vec<_>>(),
+            "allowedPolicyIngressCIDRs": all(&|n| format!("2001:db8:{n}::/48")),
+            "deniedPolicyCIDRs": (0..16).map(|n| format!("fd00:{n}::/32")).collect::<Vec<_>>(),
+            "allowedPolicyNamespaces": all(&|n| format!("{}*", long(n))),
+        },
+        "metadata": {"rules": [{
+            "kinds": kinds, "labels": [{"key": "team", "values": all(&long)}], "allowedLabels": all(&|n| format!("{n:02}-{}*", "y".repeat(50))),
+            "allowedAnnotations": ["b*"],
+        }]},
+    }));
+    let policy = Validator::new(&compiled.bundle.objects.unwrap().policy).unwrap();
+    let host = format!("{}.{}.example", "a".repeat(60), long(63));
+    let map = |begin: &str| -> Json {
+        let keys = (0..32).map(|n| (format!("{begin}{}{n:02}", "y".repeat(58)), json!("z")));
+        Json::Object(keys.collect())
+    };
+    let made = |api_version: &str, kind: &str, spec: Json| {
+        let object = object(api_version, kind, &json!({"spec": spec}));
+        with(&with(&object, "/metadata/labels", map("63-")), "/metadata/annotations", map("b"))
+    };
+    let tls: Vec<_> = (0..8).map(|_| json!({"hosts": vec![&host; 16]})).collect();
+    let ingress = json!({"ingressClassName": long(63), "rules": vec![json!({"host": host}); 32], "tls": tls});
+    let block = json!({"ipBlock": {"cidr": "2001:db8:63::/64", "except": ["2001:db8:63::/65", "2001:db8:63::/65"]}});
+    let values = [format!("{}a", long(63))];
+    let terms = vec![json!({"key": "kubernetes.io/metadata.name", "operator": "In", "values": values}); 2];
+    let peers = [vec![block; 8], vec![json!({"namespaceSelector": {"matchExpressions": terms}}); 8]].concat();
+    let service = json!({
+        "type": "LoadBalancer", "externalIPs": (0..8).map(|n| format!("2001:db8:63::{n}")).collect::<Vec<_>>(),
+        "loadBalancerSourceRanges": vec!["2001:db8:63::/64"; 16],
+        "ports": (0..32).map(|n| json!({"port": n + 1, "nodePort": 30000 + n % 16})).collect::<Vec<_>>(),
+    });
+    for (api_version, kind, spec) in [
+        ("networking.k8s.io/v1", "Ingress", ingress),
+        ("v1", "Service", service),
+        ("networking.k8s.io/v1", "NetworkPolicy", json!({"podSelector": {}, "ingress": [{"from": peers}]})),
+    ] {
+        let object = made(api_version, kind, spec);
+        let created = ValidationRequest { namespace: "tool-weather", ..ValidationRequest::create(kind, &object) };
+        let found = policy.judge(&created).unwrap_or_else(|error| panic!("{kind}: {error}"));
+        println!("{kind}: {} of the match condition, {} of the policy", found.matching, found.cost);
+        assert!(!found.matched, "{kind}: {:?}", found.decision);
+        assert!(found.matching < 1_000_000, "{kind}: {}", found.matching);
+    }
 }
 
 /// A probe is evaluated by its policy of its generation alone, and shows nothing about objects.

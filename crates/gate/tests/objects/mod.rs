@@ -4,7 +4,10 @@
 mod access;
 mod catalogue;
 mod custom;
+mod exceptions;
 mod fast;
+mod metadata;
+mod policies;
 mod random;
 mod updates;
 
@@ -59,7 +62,7 @@ impl Enforced {
         objects.push(widgets());
         let kinds = palisade_api::objects::ALL.iter().flat_map(|check| check.kinds);
         let extensions: BTreeMap<_, _> = kinds
-            .filter(|kind| kind.group.contains("gateway"))
+            .filter(|kind| kind.group.contains("gateway") || kind.group.contains("snapshot"))
             .map(|kind| ((kind.group, kind.kind), kind.versions))
             .collect();
         objects.extend(extensions.into_iter().map(|((group, kind), versions)| definition(group, kind, versions)));
@@ -105,12 +108,12 @@ impl Enforced {
     }
 
     /// The same for the request of a fixture.
-    fn denial_in(&self, user: &FixtureUser, FixtureRequest { of, name, object }: &FixtureRequest) -> String {
-        let operation = if of.is_connection() { Operation::Connect } else { Operation::Create };
-        let mut request = self.0.request(operation, of.subresource, object, None).unwrap();
-        name.clone_into(&mut request.name);
+    fn denial_in(&self, user: &FixtureUser, sent: &FixtureRequest) -> String {
+        let operation = if sent.is_connection() { Operation::Connect } else { Operation::Create };
+        let mut request = self.0.request(operation, sent.subresource, &sent.object, None).unwrap();
+        sent.name.clone_into(&mut request.name);
         "tool-weather".clone_into(&mut request.namespace);
-        assert_eq!((&*request.resource.resource, &*request.subresource), (of.resource, of.subresource));
+        assert_eq!((&request.resource.resource, &*request.subresource), (&sent.resource, sent.subresource));
         self.answer(user, request)
     }
 

@@ -48,6 +48,7 @@ fn request(checks: &[String], approval: ApprovalState, container: Option<&str>, 
         checks: checks.to_vec(),
         scope: ExceptionScope {
             kind: ScopeKind::Namespace,
+            resource: None,
             name: None,
             container: container.map(str::to_owned),
             image_prefix: None,

@@ -3,10 +3,10 @@
 use palisade_api::{
     Settings,
     settings::{
-        self, AllowedToleration, AppArmor, At, Capabilities, GroupRule, GroupRules, Host, HostPath, Identity, Images,
-        Kind, Network, NodeLabel, Privileges, Range, Scheduling, SeLinux, Seccomp, Setting, Storage,
-        SupplementalGroupsPolicy, Sysctls, TaintEffect, TokenRules, TolerationOperator, UserRule, UserRules, Users,
-        Volumes, WindowsRule,
+        self, AllowedToleration, AnnotationKeys, AppArmor, At, Capabilities, GroupRule, GroupRules, Host, HostPath,
+        Identity, Images, Kind, Metadata, MetadataKey, MetadataRule, NamedKind, Network, NodeLabel, Privileges, Range,
+        Scheduling, SeLinux, Seccomp, Setting, Storage, SupplementalGroupsPolicy, Sysctls, TaintEffect, TokenRules,
+        TolerationOperator, UserRule, UserRules, Users, Volumes, WindowsRule,
         mutation::{AdditionalDefault, Defaults, Mutation},
         redirect::{PathStyle, Redirect, RedirectedHost},
     },
@@ -37,6 +37,7 @@ pub(crate) const SYSCTLS: Pool = &[
     "$sysctls",
 ];
 pub(crate) const AUDIENCES: Pool = &["", "vault", "$text", "$texts"];
+pub(crate) const ANNOTATIONS: Pool = &["example.org/*", "example.org/a", "other.example/$text"];
 pub(crate) const NODE_LABELS: Pool = &["text", "shared", "$text", "$texts"];
 pub(crate) const TAINTS: Pool = &["gpu", "dedicated", "$text"];
 pub(crate) const REGISTRIES: Pool = &[
@@ -71,6 +72,11 @@ const POOLS: &[(&str, Pool, usize)] = &[
     ("network.allowedExternalIPs", &["192.0.2.0/24", "2001:db8::/32"], 0),
     ("network.allowedLoadBalancerClasses", &["", "example.org/a", "$text"], 0),
     ("network.allowedLoadBalancerSourceRanges", &["192.0.2.0/24", "10.0.0.0/8"], 1),
+    ("network.allowedPolicyIngressCIDRs", &["192.0.2.0/24", "10.0.0.0/8"], 0),
+    ("network.allowedPolicyEgressCIDRs", &["0.0.0.0/0", "2001:db8::/32"], 0),
+    ("network.allowedPolicyNamespaces", &["ingress", "monitoring-*", "$text"], 0),
+    ("storage.allowedDataSourceNamespaces", &["images", "images-*", "$text"], 0),
+    ("storage.allowedSnapshotClasses", &["", "standard", "$text"], 0),
     ("storage.allowedStorageClasses", &["", "standard", "$text"], 0),
     ("storage.allowedAccessModes", &["ReadWriteOnce", "ReadWriteMany", "$text"], 1),
     ("storage.allowedVolumeModes", &["Filesystem", "Block"], 1),
@@ -292,6 +298,24 @@ prop_compose! {
 }
 
 prop_compose! {
+    fn metadata_rule()(
+        required in any::<bool>(), values in maybe(texts(NODE_LABELS, 1)),
+        allowed_labels in maybe(texts(ANNOTATIONS, 0)), allowed_annotations in maybe(texts(ANNOTATIONS, 0)),
+    ) -> MetadataRule {
+        let key = MetadataKey { key: "team".to_owned(), required, values };
+        MetadataRule {
+            kinds: vec![NamedKind {
+                group: String::new(), versions: vec!["v1".to_owned()], resource: "configmaps".to_owned(),
+            }],
+            labels: vec![key.clone()],
+            allowed_labels,
+            annotations: vec![key],
+            allowed_annotations,
+        }
+    }
+}
+
+prop_compose! {
     /// What is made up by hand: settings that are more than a flag or a list of texts.
     fn others()(
         users in users(),
@@ -299,6 +323,9 @@ prop_compose! {
         ports in maybe(prop::collection::vec(range(), 0..3)),
         max_request in maybe(sample::select(vec!["1Gi", "$text"])),
         allowed_node_ports in maybe(prop::collection::vec(range(), 0..3)),
+        denied_policy_cidrs in maybe(sample::subsequence(vec!["10.0.0.0/8", "fd00::/8"], 0..3)),
+        annotations in maybe((texts(ANNOTATIONS, 0), texts(ANNOTATIONS, 0))),
+        rules in maybe(prop::collection::vec(metadata_rule(), 0..3)),
         host_paths in maybe(prop::collection::vec(host_path(), 0..5)),
         identity in identity(),
         scheduling in scheduling().boxed(),
@@ -314,9 +341,15 @@ prop_compose! {
             identity,
             scheduling,
             images: Images { redirect, ..Images::default() },
-            network: Network { allowed_node_ports, ..Network::default() },
+            network: Network {
+                allowed_node_ports,
+                denied_policy_cidrs: denied_policy_cidrs.map(|found| found.into_iter().map(Text::from).collect()),
+                annotations: annotations.map(|(denied, allowed)| AnnotationKeys { denied, allowed }),
+                ..Network::default()
+            },
             storage: Storage { max_request: max_request.map(Text::from), ..Storage::default() },
             access,
+            metadata: Metadata { rules },
             mutation,
         }
     }

@@ -7,9 +7,9 @@ use std::fmt;
 use palisade_api::{
     Settings,
     settings::{
-        self, AllowedConnection, AllowedToleration, AppArmor, At, Capabilities, ConnectionResource, GroupRule,
-        GroupRules, HostPath, Kind, NodeLabel, Range, SeLinux, Seccomp, SupplementalGroupsPolicy, Sysctls, TaintEffect,
-        TokenRules, TolerationOperator, UserRule, UserRules, WindowsRule,
+        self, AllowedConnection, AllowedToleration, AnnotationKeys, AppArmor, At, Capabilities, ConnectionResource,
+        GroupRule, GroupRules, HostPath, Kind, NodeLabel, Range, SeLinux, Seccomp, SupplementalGroupsPolicy, Sysctls,
+        TaintEffect, TokenRules, TolerationOperator, UserRule, UserRules, WindowsRule,
     },
 };
 use palisade_checks::{Flag, Integer, Text};
@@ -18,8 +18,8 @@ use proptest::sample::Index;
 use crate::properties::{
     access::{COMMANDS, GROUPS},
     settings::{
-        ADD, AUDIENCES, DROP, NODE_LABELS, PATHS, PROFILE_TYPES, PROFILES, Pool, SE_LINUX_LEVELS, SE_LINUX_NAMES,
-        SE_LINUX_TYPES, SYSCTLS, TAINTS, pool,
+        ADD, ANNOTATIONS, AUDIENCES, DROP, NODE_LABELS, PATHS, PROFILE_TYPES, PROFILES, Pool, SE_LINUX_LEVELS,
+        SE_LINUX_NAMES, SE_LINUX_TYPES, SYSCTLS, TAINTS, pool,
     },
 };
 
@@ -137,6 +137,17 @@ const SPECIAL_STEPS: &[(&str, Tighten)] = &[
         });
     }),
     ("access.allowedConnections", |s, at| narrow_connections(&mut s.access.allowed_connections, at)),
+    ("network.deniedPolicyCIDRs", |s, at| {
+        s.network.denied_policy_cidrs.get_or_insert_default().push((*at.get(&["10.0.0.0/8", "fd00::/8"])).into());
+    }),
+    ("network.annotations", |s, at| annotations(s).denied.push((*at.get(ANNOTATIONS)).into())),
+    ("network.annotations", |s, at| narrow(&mut annotations(s).allowed, ANNOTATIONS, 0, at)),
+    ("metadata.rules", |s, at| {
+        if let Some(rule) = pick(s.metadata.rules.get_or_insert_default(), at) {
+            narrow(rule.allowed_labels.get_or_insert_with(anything), ANNOTATIONS, 0, at);
+            rule.labels.iter_mut().for_each(|key| key.required = true);
+        }
+    }),
     ("storage.maxRequest", |s, _| s.storage.max_request = Some("1".into())),
     ("users.runAsUser", |s, at| tighten_user(&mut s.users.run_as_user, at)),
     ("users.runAsGroup", |s, at| tighten_group(&mut s.users.run_as_group, at)),
@@ -181,6 +192,11 @@ fn se_linux(s: &mut Settings) -> &mut SeLinux {
 
 fn sysctls(s: &mut Settings) -> &mut Sysctls {
     s.privileges.sysctls.get_or_insert_with(|| Sysctls { allowed: anything(), forbidden: vec![] })
+}
+
+fn annotations(s: &mut Settings) -> &mut AnnotationKeys {
+    let all = || AnnotationKeys { denied: vec![], allowed: vec![] };
+    s.network.annotations.get_or_insert_with(all)
 }
 
 fn host_paths(s: &mut Settings) -> &mut Vec<HostPath> {
