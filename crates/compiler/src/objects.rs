@@ -34,6 +34,8 @@ pub(crate) struct ObjectCheck<'a> {
     pub kinds: Vec<ObjectKind>,
     /// Whether its result depends on the parameters of the namespace.
     pub reads_parameters: bool,
+    /// Whether it is a check of the catalogue.
+    pub is_of_catalogue: bool,
     /// CEL of type bool: requests that it does not evaluate.
     exempt: Option<&'static str>,
     /// Terms of CEL that all hold for an update that the check does not evaluate.
@@ -50,23 +52,26 @@ impl<'a> ObjectCheck<'a> {
         let LoweredObject { check, rule, reads_parameters } = lowered;
         let id = check.id;
         let is_excepted = excepted_checks(&profile.spec).contains(id);
-        let texts = rule.limits.iter().chain(&rule.findings).flat_map(|one| [&one.violated, &one.says]);
-        let mut violations = rule_violations(id, rule);
+        let findings = || rule.limits.iter().chain(&rule.findings);
+        let read = findings().flat_map(texts).chain(rule.reads.iter().copied());
+        let by_status = by_status(rule);
+        let mut violations = rule_violations(id, rule, &by_status);
         if is_excepted {
             violations = format!("'{id}' in variables.excepted ? [] : ({violations})");
         }
         let lowered = format!("!variables.{} ? [] : ({violations})", applies(id));
         let clean = |ObjectFinding { of, violated, says: _ }: &ObjectFinding| {
-            format!("(!({}) || !({violated}))", is_of_any(of))
+            format!("(!({}) || !({violated}))", is_of_any(of, &by_status))
         };
-        let complies = rule.limits.iter().chain(&rule.findings).map(clean).collect::<Vec<_>>().join(" && ");
+        let complies = findings().map(clean).collect::<Vec<_>>().join(" && ");
         Self {
             id,
             complies: Some(complies),
-            kinds: check.kinds.iter().map(kind).collect(),
+            kinds: check.kinds.iter().map(kind).chain(by_status.iter().map(status_of)).collect(),
+            is_of_catalogue: true,
             reads_parameters: *reads_parameters || is_excepted,
             exempt: check.exempt,
-            unchanged: Reads::of(texts.map(String::as_str), Shape::Objects).unchanged(),
+            unchanged: Reads::of(read, Shape::Objects).unchanged(),
             violations: (id.to_owned(), style.expression(&format!("check {id}: docs/objects.md"), lowered)),
         }
     }
@@ -77,6 +82,7 @@ impl<'a> ObjectCheck<'a> {
         Self {
             id,
             kinds: custom.check.kinds.clone(),
+            is_of_catalogue: false,
             reads_parameters: custom.mentions_params() || excepted_checks(&profile.spec).contains(id),
             exempt: None,
             unchanged: Reads::of(custom.expressions(), Shape::Objects).unchanged(),
@@ -130,6 +136,32 @@ fn kind(resource: &ObjectResource) -> ObjectKind {
     }
 }
 
+/// Kinds whose metadata a request for the subresource `status` can change: the API server keeps only the spec
+/// (`PrepareForUpdate` of the strategies for the status in Kubernetes `pkg/registry`). Of a custom resource, it keeps
+/// everything else.
+const METADATA_BY_STATUS: [(&str, &str); 3] =
+    [("", "persistentvolumeclaims"), ("", "services"), ("networking.k8s.io", "ingresses")];
+
+/// The kinds whose metadata a rule reads, and that a request for the status can change.
+fn by_status(rule: &ObjectRule) -> Vec<ObjectResource> {
+    let reads = |finding: &&ObjectFinding| Reads::of(texts(finding), Shape::Objects).some_metadata();
+    let read: Vec<_> = rule.findings.iter().filter(reads).flat_map(|finding| finding.of).collect();
+    let can_change = |(group, resource): (&str, &str)| {
+        read.iter().find(|of| (of.group, of.resource) == (group, resource)).map(|of| **of)
+    };
+    METADATA_BY_STATUS.into_iter().filter_map(can_change).collect()
+}
+
+/// The expressions of a finding.
+fn texts(finding: &ObjectFinding) -> [&str; 2] {
+    [&finding.violated, &finding.says]
+}
+
+/// Updates of a kind by the subresource `status`.
+fn status_of(resource: &ObjectResource) -> ObjectKind {
+    ObjectKind { subresources: vec!["status".to_owned()], operations: vec![ObjectOperation::Update], ..kind(resource) }
+}
+
 /// CEL of type bool: whether a request is for one of these resources.
 fn is_of(named: &[String]) -> String {
     match named {
@@ -138,13 +170,15 @@ fn is_of(named: &[String]) -> String {
     }
 }
 
-/// The same for resources of a rule.
-fn is_of_any(resources: &[ObjectResource]) -> String {
-    is_of(&resources.iter().map(|one| named(one.group, one.resource)).collect::<Vec<_>>())
+/// The same for resources of a rule, and the subresource `status` of some kinds.
+fn is_of_any(resources: &[ObjectResource], by_status: &[ObjectResource]) -> String {
+    let with_status = resources.iter().filter(|one| by_status.contains(one));
+    let of_status = with_status.map(|one| named(one.group, &format!("{}/status", one.resource)));
+    is_of(&resources.iter().map(|one| named(one.group, one.resource)).chain(of_status).collect::<Vec<_>>())
 }
 
-/// CEL of type list(string): the violations of a rule.
-fn rule_violations(id: &str, rule: &ObjectRule) -> String {
+/// CEL of type list(string): the violations of a rule, also by the subresource `status` of some kinds.
+fn rule_violations(id: &str, rule: &ObjectRule, by_status: &[ObjectResource]) -> String {
     let of = |ObjectFinding { of, violated, says }: &ObjectFinding| {
         let begin = match of {
             [one] => format!("'[{id}] {}: ", one.kind),
@@ -154,7 +188,7 @@ fn rule_violations(id: &str, rule: &ObjectRule) -> String {
             Some(rest) => format!("{begin}{rest}"),
             None => format!("{begin}' + {says}"),
         };
-        format!("({} && ({violated}) ? [{after}] : [])", is_of_any(of))
+        format!("({} && ({violated}) ? [{after}] : [])", is_of_any(of, by_status))
     };
     let [limits, findings] =
         [&rule.limits, &rule.findings].map(|list| list.iter().map(of).collect::<Vec<_>>().join(" + "));
@@ -261,11 +295,17 @@ pub(crate) fn variables(
             "checks that spec.exceptions waives here: docs/adr/0016-compare-exceptions-with-the-creation-time.md";
         all.push("excepted", about, EXCEPTED.to_owned());
     }
-    let (mut found, mut reading) = (Vec::new(), Vec::new());
+    let (mut found, mut reading, mut changing) = (Vec::new(), Vec::new(), Vec::new());
     for check in checks {
         let about = format!("check {} evaluates the request: its kinds, except unchanged updates", check.id);
         let mut applied = check.applies();
         if check.reads_parameters {
+            if check.is_of_catalogue {
+                let name = format!("changed_{}", check.id);
+                all.push(&name, &format!("the same for {}, also without parameters", check.id), applied);
+                applied = format!("variables.{name}");
+                changing.push(applied.clone());
+            }
             // Without parameters, updates are evaluated by the other checks.
             applied = format!("!({UPDATED}) && ({applied})");
         }
@@ -288,6 +328,14 @@ pub(crate) fn variables(
         judged = format!(
             "({is_probe} || {}) && params.spec.problem != '' ? ['[parameters] namespace: ' + params.spec.problem] : {judged}",
             cel::any(&reading)
+        );
+    }
+    // Its parameters are deleted as well, perhaps before its objects.
+    if !changing.is_empty() {
+        judged = format!(
+            "{UPDATED} && namespaceObject.metadata.?deletionTimestamp.hasValue() && ({}) \
+             ? ['[parameters] namespace: is being deleted, so updates must not change fields that a check with parameters evaluates'] : ({judged})",
+            cel::any(&changing)
         );
     }
     let about = "violations of all checks; exempt requests are not evaluated";
