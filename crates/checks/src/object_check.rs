@@ -89,6 +89,9 @@ pub struct ObjectRule {
     pub limits: Vec<ObjectLimit>,
     /// The ways to violate it, in the order in which violations are reported.
     pub findings: Vec<ObjectFinding>,
+    /// CEL of fields that the findings do not read. An update that changes one of them is evaluated as well: it could
+    /// give the evaluated fields another effect.
+    pub reads: Vec<&'static str>,
 }
 
 impl ObjectRule {

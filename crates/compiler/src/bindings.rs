@@ -26,8 +26,8 @@ pub(crate) struct Bindings<'a> {
     pub shape: Shape,
     pub rules: &'a RequestRules,
     pub updates: PodUpdates,
-    /// Whether a check is the same in all namespaces, and can evaluate updates without parameters.
-    pub constant: bool,
+    /// Whether a check evaluates some updates without parameters.
+    pub without: bool,
 }
 
 /// The bindings of a policy.
@@ -70,18 +70,19 @@ impl Bindings<'_> {
         if self.is_by_label() { Stage::ALL.into_iter().flat_map(of).collect() } else { Vec::new() }
     }
 
-    /// The binding by which the stage Deny evaluates updates of objects also where parameters are missing, by the checks
-    /// that read none. Where there are parameters, these checks are evaluated twice, with the same result.
+    /// The binding by which the stage Deny evaluates updates of objects also where parameters are missing: by the checks
+    /// that read none, and by the others in a namespace that is being deleted. Where there are parameters, the first are
+    /// evaluated twice, with the same result.
     fn unparameterized(
         self,
         stage: Stage,
         namespaces: &LabelSelector,
         name: impl Fn(String) -> String,
     ) -> Option<ValidatingAdmissionPolicyBinding> {
-        let Self { profile, part, shape, rules, updates, constant } = self;
+        let Self { profile, part, shape, rules, updates, without } = self;
         let is_needed = (shape, updates, stage) == (Shape::Objects, PodUpdates::WithParameters, Stage::Deny);
         let owner = profile_name(profile);
-        (is_needed && constant && !rules.updates.is_empty()).then(|| ValidatingAdmissionPolicyBinding {
+        (is_needed && without && !rules.updates.is_empty()).then(|| ValidatingAdmissionPolicyBinding {
             metadata: metadata(profile, name(names::unparameterized(owner, part))),
             spec: ValidatingAdmissionPolicyBindingSpec {
                 policy_name: names::policy(owner, part),
@@ -98,7 +99,7 @@ impl Bindings<'_> {
         namespaces: &LabelSelector,
         name: impl Fn(String) -> String,
     ) -> (ValidatingAdmissionPolicyBinding, Option<ValidatingAdmissionPolicyBinding>) {
-        let Self { profile, part, shape, rules, updates, constant: _ } = self;
+        let Self { profile, part, shape, rules, updates, without: _ } = self;
         let owner = profile_name(profile);
         let binding = |name, param_ref, match_resources: Option<MatchResources>| ValidatingAdmissionPolicyBinding {
             metadata: metadata(profile, name),

@@ -254,7 +254,7 @@ impl Source<'_> {
             Shape::Pods => RequestRules::of_pods(),
             Shape::Workloads | Shape::Objects => RequestRules::of_workloads(),
         };
-        let bindings = Bindings { profile, part, shape, rules: &rules, updates, constant: false };
+        let bindings = Bindings { profile, part, shape, rules: &rules, updates, without: false };
         self.bound(bindings, stage, condition, variables)
     }
 
@@ -279,8 +279,8 @@ impl Source<'_> {
         let variables = objects::variables(profile, part, &checks, options.style);
         let condition =
             options.fast_path.then(|| objects::match_condition(profile, &checks, &variables, options.style)).flatten();
-        let constant = checks.iter().any(|check| !check.reads_parameters);
-        let bindings = Bindings { profile, part, shape: Shape::Objects, rules: &rules, updates, constant };
+        let without = checks.iter().any(|check| !check.reads_parameters || check.is_of_catalogue);
+        let bindings = Bindings { profile, part, shape: Shape::Objects, rules: &rules, updates, without };
         Some(self.bound(bindings, stage, condition, variables))
     }
 

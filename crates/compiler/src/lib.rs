@@ -13,8 +13,8 @@
 //!
 //! 1. Expressions in general: `tree`, `fold`, `style`.
 //! 2. The parts of a profile: `exceptions`, `kinds`, `custom`, `exemptions`, `resolve`, `templates`, `rollout`, `own_stage`.
-//! 3. The requests that policies match, and the fields that they read: `metadata`, `matching`, `reads`, `workloads`,
-//!    `updates`.
+//! 3. The requests that policies match, and the fields that they read: `metadata`, `matching`, `reads`, `object_requests`,
+//!    `workloads`, `updates`.
 //! 4. The content of policies: `mutation`, `mutated`, `expressions`, `fast`, `objects`.
 //! 5. Objects: `native`, `registration`, `bindings`, `guard`, `bundle`, `probes`.
 #![warn(missing_docs)]
@@ -34,6 +34,7 @@ mod metadata;
 mod mutated;
 mod mutation;
 mod native;
+mod object_requests;
 mod objects;
 mod own_stage;
 mod probes;

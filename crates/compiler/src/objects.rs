@@ -21,9 +21,9 @@ use crate::{
     expressions::{EXCEPTED, EXCEPTED_HERE, UPDATED, VIOLATIONS, Variables, exempt_users, messages},
     fast::MAY_VIOLATE,
     fold::fold,
-    kinds,
     matching::EvaluatedResource,
     metadata::{PROBE_NAMES, PROBE_VIOLATION, profile_name},
+    object_requests::{RESOURCE, by_status, is_of, is_of_any, named, resources_of, texts},
     reads::Reads,
     style::SYNTAX,
     tree::inlined,
@@ -36,6 +36,8 @@ pub(crate) struct ObjectCheck<'a> {
     pub resources: Vec<EvaluatedResource>,
     /// Whether its result depends on the parameters of the namespace.
     pub reads_parameters: bool,
+    /// Whether it is a check of the catalogue.
+    pub is_of_catalogue: bool,
     /// CEL of type bool: requests that it does not evaluate.
     exempt: Option<&'static str>,
     /// Terms of CEL that all hold for an update that the check does not evaluate.
@@ -59,27 +61,30 @@ enum Compliance {
 impl<'a> ObjectCheck<'a> {
     /// A check of the catalogue.
     pub fn of_catalogue(lowered: &LoweredObject, profile: &ToolSecurityProfile, style: ExpressionStyle) -> Self {
-        let resources = resources_of(lowered);
+        let mut resources = resources_of(lowered);
         let LoweredObject { check, rule, reads_parameters } = lowered;
         let id = check.id;
         let is_excepted = excepted_checks(&profile.spec).contains(id);
-        let texts = rule.all().flat_map(|one| [&one.violated, &one.says]);
-        let mut violations = rule_violations(id, rule);
+        let read = rule.all().flat_map(texts).chain(rule.reads.iter().copied());
+        let by_status = by_status(rule);
+        let mut violations = rule_violations(id, rule, &by_status);
         if is_excepted {
             violations = format!("'{id}' in variables.excepted ? [] : ({violations})");
         }
         let lowered = format!("!variables.{} ? [] : ({violations})", applies(id));
-        let clean = |of: &Kinds, violated: &str| format!("(!({}) || !({violated}))", is_of_any(of));
+        let clean = |of: &Kinds, violated: &str| format!("(!({}) || !({violated}))", is_of_any(of, &by_status));
         let complies = rule.all().map(|one| clean(&one.of, &one.violated)).collect::<Vec<_>>().join(" && ");
         let short = rule.limits.iter().map(|limit| clean(&limit.exceeded.of, &limit.is_long));
         let shared: Vec<_> = short.chain(rule.findings.iter().map(|one| clean(&one.of, &one.violated))).collect();
+        resources.extend(by_status);
         Self {
             id,
+            is_of_catalogue: true,
             complies: Compliance::Shared(complies, shared.join(" && ")),
             resources,
             reads_parameters: *reads_parameters || is_excepted,
             exempt: check.exempt,
-            unchanged: Reads::of(texts.map(String::as_str), Shape::Objects).unchanged(),
+            unchanged: Reads::of(read, Shape::Objects).unchanged(),
             violations: (id.to_owned(), style.expression(&format!("check {id}: docs/objects.md"), lowered)),
         }
     }
@@ -90,6 +95,7 @@ impl<'a> ObjectCheck<'a> {
         Self {
             id,
             resources: custom.check.kinds.iter().flat_map(EvaluatedResource::of).collect(),
+            is_of_catalogue: false,
             reads_parameters: custom.mentions_params() || excepted_checks(&profile.spec).contains(id),
             exempt: None,
             unchanged: Reads::of(custom.expressions(), Shape::Objects).unchanged(),
@@ -138,19 +144,6 @@ impl<'a> ObjectCheck<'a> {
 /// The operation of connections, whose objects have no metadata.
 const CONNECT: &str = "CONNECT";
 
-/// The requests that a check of the catalogue evaluates: for its kinds, and for those that the settings name.
-fn resources_of(lowered: &LoweredObject) -> Vec<EvaluatedResource> {
-    let mut all: Vec<_> = lowered.check.kinds.iter().map(EvaluatedResource::from).collect();
-    for finding in lowered.rule.all() {
-        if let Kinds::Named(named) = &finding.of {
-            all.extend(named.iter().flat_map(|kind| EvaluatedResource::of(&kinds::named(kind)).collect::<Vec<_>>()));
-        }
-    }
-    all.sort();
-    all.dedup();
-    all
-}
-
 impl ObjectCheck<'_> {
     /// CEL of type bool that holds only for objects that comply, at a cost that the match condition of a policy with
     /// these checks can have; `None` if there is none.
@@ -182,25 +175,8 @@ impl ObjectCheck<'_> {
     }
 }
 
-/// CEL of type bool: whether a request is for one of these resources.
-fn is_of(named: &[String]) -> String {
-    match named {
-        [one] => format!("variables.{RESOURCE} == {}", cel::quote(one)),
-        all => format!("variables.{RESOURCE} in {}", cel::list(all)),
-    }
-}
-
-/// The same for kinds of a rule.
-fn is_of_any(kinds: &Kinds) -> String {
-    let resources: Vec<_> = match kinds {
-        Kinds::OfCheck(kinds) => kinds.iter().map(|one| named(one.group, &one.path())).collect(),
-        Kinds::Named(kinds) => kinds.iter().map(|one| named(&one.group, &one.resource)).collect(),
-    };
-    is_of(&resources)
-}
-
-/// CEL of type list(string): the violations of a rule.
-fn rule_violations(id: &str, rule: &ObjectRule) -> String {
+/// CEL of type list(string): the violations of a rule, also by the subresource `status` of some kinds.
+fn rule_violations(id: &str, rule: &ObjectRule, by_status: &[EvaluatedResource]) -> String {
     let of = |ObjectFinding { of, violated, says }: &ObjectFinding| {
         let begin = match of {
             Kinds::OfCheck([one]) => format!("'[{id}] {}: ", one.kind),
@@ -210,7 +186,7 @@ fn rule_violations(id: &str, rule: &ObjectRule) -> String {
             Some(rest) => format!("{begin}{rest}"),
             None => format!("{begin}' + {says}"),
         };
-        format!("({} && ({violated}) ? [{after}] : [])", is_of_any(of))
+        format!("({} && ({violated}) ? [{after}] : [])", is_of_any(of, by_status))
     };
     let limits = rule.limits.iter().map(|limit| of(&limit.exceeded)).collect::<Vec<_>>().join(" + ");
     let findings = rule.findings.iter().map(of).collect::<Vec<_>>().join(" + ");
@@ -220,14 +196,6 @@ fn rule_violations(id: &str, rule: &ObjectRule) -> String {
     // The lists of one element: the limits are few, and each is evaluated once.
     format!("[{limits}].map(limits, limits.size() > 0 ? limits : {findings})[0]")
 }
-
-/// A resource as kubectl writes it.
-fn named(group: &str, resource: &str) -> String {
-    if group.is_empty() { resource.to_owned() } else { format!("{resource}.{group}") }
-}
-
-/// The variable with the resource of a request, as kubectl writes it: `ingresses.networking.k8s.io`.
-const RESOURCE: &str = "resource";
 
 /// The match condition of a policy with these checks and variables: false only for requests without a violation.
 ///
@@ -341,11 +309,17 @@ pub(crate) fn variables(
             all.push("excepted", about, until_removed(of_others));
         }
     }
-    let (mut found, mut reading) = (Vec::new(), Vec::new());
+    let (mut found, mut reading, mut changing) = (Vec::new(), Vec::new(), Vec::new());
     for check in checks {
         let about = format!("check {} evaluates the request: its kinds, except unchanged updates", check.id);
         let mut applied = check.applies();
         if check.reads_parameters {
+            if check.is_of_catalogue {
+                let name = format!("changed_{}", check.id);
+                all.push(&name, &format!("the same for {}, also without parameters", check.id), applied);
+                applied = format!("variables.{name}");
+                changing.push(applied.clone());
+            }
             // Without parameters, updates are evaluated by the other checks.
             applied = format!("!({UPDATED}) && ({applied})");
         }
@@ -368,6 +342,14 @@ pub(crate) fn variables(
         judged = format!(
             "({is_probe} || {}) && params.spec.problem != '' ? ['[parameters] namespace: ' + params.spec.problem] : {judged}",
             cel::any(&reading)
+        );
+    }
+    // Its parameters are deleted as well, perhaps before its objects.
+    if !changing.is_empty() {
+        judged = format!(
+            "{UPDATED} && namespaceObject.metadata.?deletionTimestamp.hasValue() && ({}) \
+             ? ['[parameters] namespace: is being deleted, so updates must not change fields that a check with parameters evaluates'] : ({judged})",
+            cel::any(&changing)
         );
     }
     let about = "violations of all checks; exempt requests are not evaluated";

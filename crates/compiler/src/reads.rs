@@ -86,6 +86,11 @@ impl Reads {
         Self { shape, parts: walk.parts }
     }
 
+    /// Whether some of it is in `metadata`.
+    pub fn some_metadata(&self) -> bool {
+        self.parts.iter().any(|part| matches!(part, Part::Metadata(_) | Part::Key(..)))
+    }
+
     /// Terms of CEL of type bool that all hold if an update changes none of it. They cannot fail.
     pub fn unchanged(&self) -> Vec<String> {
         let same = |path: &str| match self.shape {

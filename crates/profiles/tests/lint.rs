@@ -90,7 +90,16 @@ fn misspelt_profile_kind_gets_a_suggestion() {
 fn example_profiles_have_no_lint_findings() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
     let mut profiles = 0;
-    for name in ["toolforge/profile.yaml", "toolforge/images.yaml", "gitops/profiles/tools.yaml", "psp/tools.yaml"] {
+    for name in [
+        "domains/profile.yaml",
+        "gitops/profiles/tools.yaml",
+        "psp/tools.yaml",
+        "shared-ingress/profile.yaml",
+        "tenants/profile.yaml",
+        "toolforge/builds.yaml",
+        "toolforge/images.yaml",
+        "toolforge/profile.yaml",
+    ] {
         let text = std::fs::read_to_string(directory.join(name)).unwrap();
         if !text.contains("kind: ToolSecurityProfile") {
             continue;

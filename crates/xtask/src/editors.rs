@@ -92,8 +92,16 @@ mod tests {
         let schemas = all().unwrap();
         let schema: Json =
             serde_json::from_str(&schemas.iter().find(|(path, _)| path.contains("profile")).unwrap().1).unwrap();
-        for example in ["toolforge/profile.yaml", "toolforge/images.yaml", "custom-checks/profile.yaml"]
-            .map(|name| format!("examples/{name}"))
+        for example in [
+            "custom-checks/profile.yaml",
+            "domains/profile.yaml",
+            "shared-ingress/profile.yaml",
+            "tenants/profile.yaml",
+            "toolforge/builds.yaml",
+            "toolforge/images.yaml",
+            "toolforge/profile.yaml",
+        ]
+        .map(|name| format!("examples/{name}"))
         {
             let text = fs::read_to_string(root().join(&example)).unwrap();
             let named = text.lines().find_map(|line| line.strip_prefix("# yaml-language-server: $schema="));

@@ -48,7 +48,10 @@ kubectl apply -f policies/allowed-registries/binding.yaml
 2. Apply the binding unchanged. Users whose requests violate the policy get a warning, and the audit log of the API server
    records the violation.
 3. When there are no more warnings, set `validationActions: [Deny]`. `matchResources` limits a binding to some namespaces.
-   With two bindings and different parameters, you can allow different values to different tenants.
+
+The column \"in a profile\" has the settings of a `ToolSecurityProfile` with the same purpose. Use them to allow different
+values to different tenants: a profile needs one policy for all tenants, and a policy of the library one binding for each
+value. See [profiles](profiles.md) and [objects other than pods](objects.md).
 
 `palisade new policy NAME` creates a custom policy with a suite. `palisade lint` finds risks in it.
 
@@ -94,8 +97,10 @@ pub(crate) fn page() -> Result<String, Error> {
     }
     let mut text = HEAD.to_owned();
     for (category, rows) in categories {
-        let _ =
-            write!(text, "\n### {category}\n\n| policy | severity | minors | parameters | |\n|---|---|---|---|---|\n");
+        let _ = write!(
+            text,
+            "\n### {category}\n\n| policy | severity | minors | parameters | in a profile | |\n|---|---|---|---|---|---|\n"
+        );
         for row in rows.values() {
             text.push_str(row);
         }
@@ -114,8 +119,13 @@ fn row(name: &str) -> Result<(String, String), Error> {
         found.map(|text| text.trim().replace('|', "\\|")).ok_or_else(|| wrong(format!("has no {ANNOTATION}{key}")))
     };
     let parameters = policy["spec"]["paramKind"]["kind"].as_str().map_or("", |_| "yes");
+    let settings: Vec<_> = match &policy["metadata"]["annotations"][format!("{ANNOTATION}settings")] {
+        Json::String(text) => text.split(", ").map(|setting| format!("`{setting}`")).collect(),
+        _ => Vec::new(),
+    };
+    let settings = settings.join(", ");
     let row = format!(
-        "| [{name}](../{DIRECTORY}/{name}) | {} | {} | {parameters} | **{}.** {} |\n",
+        "| [{name}](../{DIRECTORY}/{name}) | {} | {} | {parameters} | {settings} | **{}.** {} |\n",
         annotation("severity")?,
         annotation("minors")?,
         annotation("title")?,

@@ -313,8 +313,14 @@ impl Cluster {
         profile["metadata"]["name"] = test.into();
         profile["spec"]["namespaceSelector"]["matchLabels"] = json!({"tenancy": test});
         profile["spec"]["enforcement"] = json!({"pods": "Deny"});
+        // Its namespaces have other names than those of Toolforge, which have the parameter for hosts.
         if let Some(spec) = profile["spec"].as_object_mut() {
-            spec.remove("mutation");
+            for field in ["mutation", "network", "overrides"] {
+                spec.remove(field);
+            }
+        }
+        if let Some(parameters) = profile["spec"]["parameters"].as_array_mut() {
+            parameters.retain(|parameter| parameter["name"] == "uid");
         }
         Ok(profile)
     }

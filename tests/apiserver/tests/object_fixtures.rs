@@ -6,7 +6,7 @@ use kube::{
     api::{DeleteParams, ListParams, PostParams},
 };
 use palisade_api::{ToolSecurityParams, ToolSecurityParamsSpec, ToolSecurityProfile, names, names::Shape, objects};
-use palisade_checks::{FixtureRequest, FixtureUser, ObjectCheck, ObjectFixture};
+use palisade_checks::{FixtureRequest, FixtureUser, ObjectCheck, ObjectFixture, ObjectResource};
 use palisade_compiler::Compiled;
 use palisade_tests::{Cluster, TestResult, Verdict, ensure, eventually};
 use serde_json::{Value as Json, json};

@@ -1,4 +1,4 @@
-//! The example for Toolforge, asked about what their services make.
+//! The example for Toolforge: the answers to requests of its services and tools.
 
 use palisade_api::{RolloutPhase, RolloutStatus};
 use palisade_kube_json::workload::WORKLOADS;
@@ -15,10 +15,16 @@ crate::groups::scenarios! {
 
 const TEST: &str = "toolforge";
 const TOOLS_TEST: &str = "tools-rollout";
+const TOOLS_PREFIX: &str = "tool-rollout-";
 const UID: i64 = 52_001;
-const TOOL: &str = "toolforge-weather";
-/// Namespaces of no tool: one of a user, and one of the platform.
-const OTHER: &str = "other";
+const TOOL: &str = "tool-weather";
+/// The tool for missing pages.
+const PAGES: &str = "tool-fourohfour";
+/// A namespace that is labelled as that of a tool, and that of no tool by its name.
+const PROJECT: &str = "project-x";
+/// Namespaces of no tool: of users, and one of the platform.
+const OTHERS: [&str; 2] = ["other", "abc"];
+const BUILDS: &str = "image-build";
 const PLATFORM: &str = "kube-public";
 
 /// A request, and the answer that it gets.
@@ -35,12 +41,30 @@ struct Case {
     #[serde(default)]
     old: Option<Json>,
     object: Json,
+    /// The user of the request; if unset, an administrator.
+    #[serde(default)]
+    user: Option<String>,
+    /// The answer of Toolforge's webhooks and policies.
+    answer: Answer,
+    /// The reason if the answer of the profiles differs.
+    #[serde(default)]
+    why: Option<String>,
     /// A part of the denial; none if the request is admitted.
     #[serde(default)]
     denied: Option<String>,
     /// Fields of the admitted object, by their JSON pointers.
     #[serde(default)]
     is: Map<String, Json>,
+}
+
+/// An answer that does not come from the profiles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Answer {
+    Admitted,
+    Denied,
+    /// The webhook fails.
+    Error,
 }
 
 fn tool() -> String {
@@ -57,7 +81,7 @@ fn example(file: &str) -> TestResult<Json> {
     let text = std::fs::read_to_string(root().join("examples/toolforge").join(file))?;
     let mut profile: Json = serde_saphyr::from_str(&text)?;
     let selector = &mut profile["spec"]["namespaceSelector"];
-    selector["matchLabels"]["test"] = TEST.into();
+    palisade_kube_json::json::merge(selector, &json!({"matchLabels": {"test": TEST}}));
     for expression in selector.get_mut("matchExpressions").and_then(Json::as_array_mut).into_iter().flatten() {
         if expression["key"] == "kubernetes.io/metadata.name" {
             let names = expression["values"].as_array_mut().ok_or("values")?;
@@ -71,14 +95,17 @@ fn example(file: &str) -> TestResult<Json> {
 
 /// The namespace of this test that stands for one.
 fn namespace(name: &str) -> String {
-    if name == TOOL { name.to_owned() } else { format!("{TEST}-{name}") }
+    if name == PLATFORM || name.starts_with("kube-") { format!("{TEST}-{name}") } else { name.to_owned() }
 }
 
 pub(crate) async fn example_answers_what_a_tool_expects(cluster: &mut Cluster) -> TestResult {
     let cases = cases()?;
     let uid = json!({"toolforge.org/uid": "52001"});
-    cluster.create_namespace(TOOL, &json!({"tenancy": "tool", "test": TEST}), &uid).await?;
-    for name in [OTHER, PLATFORM] {
+    for name in [TOOL, PAGES, PROJECT] {
+        cluster.create_namespace(name, &json!({"tenancy": "tool", "test": TEST}), &uid).await?;
+    }
+    define(cluster).await?;
+    for name in OTHERS.into_iter().chain([BUILDS, PLATFORM]) {
         cluster.create_namespace(&namespace(name), &json!({"test": TEST}), &json!({})).await?;
     }
     for case in &cases {
@@ -87,7 +114,7 @@ pub(crate) async fn example_answers_what_a_tool_expects(cluster: &mut Cluster) -
         }
     }
     let engine = Webhook::start_if_needed(cluster).await?;
-    let profiles = [example("profile.yaml")?, example("images.yaml")?];
+    let profiles = [example("profile.yaml")?, example("images.yaml")?, example("builds.yaml")?];
     for profile in &profiles {
         cluster.enforce(profile).await?;
     }
@@ -97,17 +124,88 @@ pub(crate) async fn example_answers_what_a_tool_expects(cluster: &mut Cluster) -
             ensure!(verdict == Verdict::Admitted, "{}: {verdict:?}", case.name);
         }
     }
+    let mut rows = Vec::new();
     for case in &cases {
         // Policies for workloads come into force a moment after those for pods.
-        eventually(&case.name, || async { answer(cluster, case).await }).await?;
+        let denial = eventually(&case.name, || async { answer(cluster, case).await }).await?;
+        rows.push(row(case, denial.as_deref())?);
     }
     println!("{} cases", cases.len());
+    compare(&rows)?;
     let elsewhere = cases.iter().find(|case| case.name == "a pod with an image from elsewhere").ok_or("no case")?;
     a_program_understands_the_denial(cluster, &elsewhere.object).await?;
     for profile in &profiles {
         cluster.delete_profile(profile["metadata"]["name"].as_str().unwrap_or_default()).await?;
     }
     webhook::end(engine).await
+}
+
+/// The kinds of extensions in the cases, with any content.
+async fn define(cluster: &Cluster) -> TestResult {
+    for (group, version, kind, plural) in [
+        ("gateway.networking.k8s.io", "v1", "HTTPRoute", "httproutes"),
+        ("tekton.dev", "v1beta1", "PipelineRun", "pipelineruns"),
+    ] {
+        let name = format!("{plural}.{group}");
+        let definition = json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {
+                "name": name,
+                "annotations": {"api-approved.kubernetes.io": "https://github.com/kubernetes-sigs/gateway-api"},
+            },
+            "spec": {
+                "group": group, "scope": "Namespaced",
+                "names": {
+                    "plural": plural, "singular": kind.to_lowercase(), "kind": kind, "listKind": format!("{kind}List"),
+                },
+                "versions": [{
+                    "name": version, "served": true, "storage": true,
+                    "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+                }],
+            },
+        });
+        cluster.create_at("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &definition).await;
+        cluster.wait_established(&["crd", &name])?;
+    }
+    Ok(())
+}
+
+/// The row of a case in the example's table: the answers of Toolforge's webhooks and of the API server with the profiles.
+fn row(case: &Case, denial: Option<&str>) -> TestResult<String> {
+    let checks = denial.map(|text| {
+        let ids = text.split('[').skip(1).filter_map(|rest| rest.split_once("] ")).map(|(id, _)| id);
+        let mut ids: Vec<_> = ids.filter(|id| id.chars().all(char::is_alphanumeric)).collect();
+        ids.dedup();
+        ids.join(", ")
+    });
+    let wanted = if case.denied.is_some() { Answer::Denied } else { Answer::Admitted };
+    let found = if checks.is_some() { Answer::Denied } else { Answer::Admitted };
+    ensure!(
+        (case.answer == wanted) == case.why.is_none(),
+        "{}: `why` is the reason for a difference, and only that",
+        case.name
+    );
+    let shown = |answer: Answer| format!("{answer:?}").to_lowercase();
+    let found = checks.map_or_else(|| shown(found), |checks| format!("denied: {checks}"));
+    let why = case.why.as_deref().unwrap_or_default();
+    Ok(format!("| {} | {} | {} | {found} | {why} |", case.name, shown(case.answer), shown(wanted)))
+}
+
+/// Compares the table with that of the example, or writes it with `UPDATE_GOLDEN=1`.
+fn compare(rows: &[String]) -> TestResult {
+    const BEGIN: &str =
+        "| request | webhooks | wanted | API server | reason for a difference |\n|---|---|---|---|---|\n";
+    let path = root().join("examples/toolforge/README.md");
+    let text = std::fs::read_to_string(&path)?;
+    let (before, rest) = text.split_once(BEGIN).ok_or("no table")?;
+    let after = rest.split_once("\n\n").map_or("", |(_, after)| after);
+    let expected = format!("{before}{BEGIN}{}\n\n{after}", rows.join("\n"));
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(&path, expected)?;
+        return Ok(());
+    }
+    ensure!(text == expected, "the table of examples/toolforge/README.md is not up to date: UPDATE_GOLDEN=1 writes it");
+    Ok(())
 }
 
 /// The answer has the form that docs/exceptions.md describes.
@@ -169,7 +267,7 @@ fn objects(case: &[Case], uid: i64) -> TestResult<Vec<Json>> {
 /// A cluster of tools goes from Audit to Deny: all namespaces but the two that violate the profile.
 pub(crate) async fn tools_go_from_audit_to_deny(cluster: &mut Cluster) -> TestResult {
     let cases = cases()?;
-    let name = |index: i64| format!("{TOOLS_TEST}-{index:02}");
+    let name = |index: i64| format!("{TOOLS_PREFIX}{index:02}");
     for index in 0..TOOLS {
         let (namespace, uid) = (name(index), UID + index);
         if index == WITHOUT_UID {
@@ -219,14 +317,15 @@ pub(crate) async fn tools_go_from_audit_to_deny(cluster: &mut Cluster) -> TestRe
 fn of_report(report: &Json) -> (usize, usize) {
     let namespaces = report["namespaces"].as_array().into_iter().flatten();
     let ready: Vec<_> = namespaces
-        .filter(|namespace| namespace["name"].as_str().is_some_and(|name| name.starts_with(TOOLS_TEST)))
+        .filter(|namespace| namespace["name"].as_str().is_some_and(|name| name.starts_with(TOOLS_PREFIX)))
         .map(|namespace| namespace["readiness"] == "ready")
         .collect();
     let count = ready.iter().filter(|ready| **ready).count();
     (count, ready.len() - count)
 }
 
-async fn answer(cluster: &Cluster, case: &Case) -> Result<(), String> {
+/// The expected answer: the text of a denial, or none.
+async fn answer(cluster: &Cluster, case: &Case) -> Result<Option<String>, String> {
     let collection = collection(&namespace(&case.namespace), &case.object).map_err(|error| error.to_string())?;
     let name = case.object["metadata"]["name"].as_str().unwrap_or_default();
     let answer = if case.old.is_some() {
@@ -238,20 +337,37 @@ async fn answer(cluster: &Cluster, case: &Case) -> Result<(), String> {
         }
     } else if case.earlier.is_some() {
         cluster.answer_to("PUT", &format!("{collection}/{name}?dryRun=All"), &case.object).await
+    } else if let Some(user) = &case.user {
+        let client = cluster.client_of(user, &["system:authenticated"]).await.map_err(|error| error.to_string())?;
+        match cluster.dry_run_at(&client, &collection, &case.object).await {
+            Verdict::Admitted => Ok(Json::Null),
+            Verdict::Denied(text) | Verdict::Refused(_, text) => Err(text),
+        }
     } else {
         cluster.answer_to("POST", &format!("{collection}?dryRun=All"), &case.object).await
     };
     match (&answer, &case.denied) {
-        (Err(text), Some(part)) if text.contains(part.as_str()) => Ok(()),
-        (Ok(object), None) if case.is.iter().all(|(pointer, value)| object.pointer(pointer) == Some(value)) => Ok(()),
+        (Err(text), Some(part)) if text.contains(part.as_str()) => Ok(Some(text.clone())),
+        (Ok(object), None) if case.is.iter().all(|(pointer, value)| object.pointer(pointer) == Some(value)) => Ok(None),
         _ => Err(format!("{answer:?}")),
     }
 }
 
 /// The path of an object's kind in a namespace.
 fn collection(namespace: &str, object: &Json) -> TestResult<String> {
-    if object["kind"] == "Pod" {
-        return Ok(format!("/api/v1/namespaces/{namespace}/pods"));
+    let resource = match object["kind"].as_str().unwrap_or_default() {
+        "Pod" => Some("pods"),
+        "Service" => Some("services"),
+        "Endpoints" => Some("endpoints"),
+        "Ingress" => Some("ingresses"),
+        "HTTPRoute" => Some("httproutes"),
+        "PipelineRun" => Some("pipelineruns"),
+        _ => None,
+    };
+    if let Some(resource) = resource {
+        let version = object["apiVersion"].as_str().unwrap_or_default();
+        let root = if version.contains('/') { "apis" } else { "api" };
+        return Ok(format!("/{root}/{version}/namespaces/{namespace}/{resource}"));
     }
     let workload = WORKLOADS.iter().find(|workload| object["kind"] == workload.kind);
     Ok(path(workload.ok_or("no such workload")?, namespace))

@@ -132,10 +132,10 @@ fn every_profile_of_a_file_is_rendered() {
 
     wrong(
         &text.replace("second", "toolforge"),
-        &["metadata.name: must be unique: another profile is named", "p.yaml:63:9"],
+        &["metadata.name: must be unique: another profile is named", "p.yaml:78:9"],
     );
     // One that is wrong keeps the others from being printed, and is found behind them.
-    wrong(&text.replace("name: second", "nam: second"), &["metadata.nam: unknown field", "p.yaml:63:3"]);
+    wrong(&text.replace("name: second", "nam: second"), &["metadata.nam: unknown field", "p.yaml:78:3"]);
 }
 
 #[test]
@@ -153,28 +153,28 @@ fn namespace_without_a_uid_is_rendered_with_a_warning() {
 
 #[test]
 fn errors_are_shown_at_their_position() {
-    wrong(&toolforge("required: true}", "required: true]"), &["did not find expected ',' or '}'", "p.yaml:30"]);
+    wrong(&toolforge("required: true}", "required: true]"), &["did not find expected ',' or '}'", "p.yaml:38"]);
     wrong("a: b\n  c: d\n", &["mapping values are not allowed", "p.yaml:2:4"]);
     wrong(
         &toolforge("runAsUser:", "runAsUsr:"),
-        &["spec.users.runAsUsr: unknown field", "p.yaml:20:5", "did you mean runAsUser?"],
+        &["spec.users.runAsUsr: unknown field", "p.yaml:28:5", "did you mean runAsUser?"],
     );
     wrong(&toolforge("matchLabels", "matchLabel"), &["spec.namespaceSelector.matchLabel", "p.yaml:8:5"]);
     wrong(
         &toolforge("min: $uid, max: $uid", "min: $gid, max: $uid"),
-        &["spec.users.runAsUser.ranges[0].min: $gid is not a declared parameter", "p.yaml:20:49", "^^^^"],
+        &["spec.users.runAsUser.ranges[0].min: $gid is not a declared parameter", "p.yaml:28:49", "^^^^"],
     );
     wrong(
         &toolforge("min: 1, max: 49999", "min: 9, max: 3"),
-        &["spec.users.supplementalGroups.ranges[0]: min 9 is greater than max 3", "p.yaml:23:51"],
+        &["spec.users.supplementalGroups.ranges[0]: min 9 is greater than max 3", "p.yaml:31:51"],
     );
     wrong(
         &toolforge("requireRunAsNonRoot: true", "requireRunAsNonRoot: maybe"),
-        &["spec.users.requireRunAsNonRoot: is string \"maybe\"", "p.yaml:24:26"],
+        &["spec.users.requireRunAsNonRoot: is string \"maybe\"", "p.yaml:32:26"],
     );
     wrong(
         &toolforge("rule: MayRunAs", "rule: MyRunAs"),
-        &["spec.users.supplementalGroups.rule: unknown value \"MyRunAs\"", "p.yaml:23:32", "did you mean MayRunAs?"],
+        &["spec.users.supplementalGroups.rule: unknown value \"MyRunAs\"", "p.yaml:31:32", "did you mean MayRunAs?"],
     );
     wrong(
         &toolforge("  namespaceSelector:\n    matchLabels: {tenancy: tool}\n", ""),
@@ -185,7 +185,7 @@ fn errors_are_shown_at_their_position() {
     wrong(&toolforge("name: uid ", "name: uid\n    default: [1] "), &["spec.parameters[0].default", "p.yaml:14:14"]);
     wrong(
         &toolforge("privileged: false", "privileged: false\n    privileged: true"),
-        &["spec.privileges.privileged: given twice", "p.yaml:27:5"],
+        &["spec.privileges.privileged: given twice", "p.yaml:35:5"],
     );
 }
 
@@ -219,7 +219,7 @@ fn render_warns_about_an_exemption_that_covers_tenants() {
 fn all_profile_errors_are_shown_at_once() {
     let profile =
         toolforge("min: 1, max: 49999", "min: 9, max: 3").replace("maximum: 65533", "maximum: 65533\n    default: 1");
-    wrong(&profile, &["spec.parameters[0].default: is 1, below the minimum", "p.yaml:19:14", "min 9", "p.yaml:24:51"]);
+    wrong(&profile, &["spec.parameters[0].default: is 1, below the minimum", "p.yaml:19:14", "min 9", "p.yaml:32:51"]);
 }
 
 #[test]

@@ -143,6 +143,16 @@ fn suite_that_cannot_run_exits_with_code_2() {
 }
 
 #[test]
+fn suites_of_the_example_profiles_pass() {
+    for (name, cases) in [("domains", 9), ("shared-ingress", 8), ("tenants", 15)] {
+        let directory = format!("{EXAMPLES}/../{name}");
+        let (code, out, err) = test(std::path::Path::new(&directory), &["."]);
+        assert_eq!(code, 0, "{name}: {out}{err}");
+        assert!(out.contains(&format!("{cases} passed, 0 failed")), "{name}: {out}");
+    }
+}
+
+#[test]
 fn init_writes_a_passing_suite_for_a_profile() {
     let directory = tempfile::tempdir().unwrap();
     fs::copy(TOOLFORGE, directory.path().join("profile.yaml")).unwrap();

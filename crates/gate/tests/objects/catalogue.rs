@@ -96,6 +96,10 @@ fn updates_that_leave_the_fields_of_a_check_alone_are_admitted() {
                     ("/metadata/finalizers", json!(["example.com/b"])),
                     ("/metadata/finalizers", json!([])),
                 ] {
+                    // A label decides which Service has the addresses of an EndpointSlice.
+                    if (check.id, field) == ("networkEndpoints", "/metadata/labels") {
+                        continue;
+                    }
                     let found = server.update(&with(&old, field, value), &old);
                     assert_eq!(found, "", "{}: {}: {field}", check.id, fixture.name);
                 }

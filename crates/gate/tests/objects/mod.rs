@@ -88,6 +88,19 @@ impl Enforced {
         Self::new(minor, compiled, params.as_ref())
     }
 
+    /// The namespace `tool-weather` is being deleted.
+    fn end_namespace(&mut self) {
+        self.0
+            .apply(json!({
+                "apiVersion": "v1", "kind": "Namespace",
+                "metadata": {
+                    "name": "tool-weather", "labels": {"tenancy": "tool"}, "deletionTimestamp": "2026-01-01T00:00:00Z",
+                },
+                "spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Terminating"},
+            }))
+            .unwrap();
+    }
+
     /// The message of the denial of a request; empty if it is admitted.
     fn denial(&self, operation: Operation, subresource: &str, object: &Json, old: Option<&Json>) -> String {
         let editor = FixtureUser { username: "editor".to_owned(), ..FixtureUser::default() };

@@ -62,3 +62,114 @@ fn the_policy_matches_no_deletion() {
     let found: Vec<_> = rules.into_iter().flat_map(|rule| rule.operations.unwrap()).collect();
     assert_eq!(found, ["CREATE", "UPDATE", "UPDATE", "CREATE"]);
 }
+
+/// An update of the status can change annotations of kinds that are not custom resources.
+#[test]
+fn an_update_of_the_status_that_changes_an_evaluated_annotation_is_evaluated() {
+    let compiled = compiled(&json!({
+        "network": {"allowedIngressClasses": ["public"], "allowedServiceTypes": ["ClusterIP"]},
+        "storage": {"allowedStorageClasses": ["standard"]},
+    }));
+    let backend = json!({"service": {"name": "w", "port": {"number": 80}}});
+    let ingress = object(
+        "networking.k8s.io/v1",
+        "Ingress",
+        &json!({"spec": {"ingressClassName": "public", "defaultBackend": backend}}),
+    );
+    let claim = json!({
+        "storageClassName": "standard", "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}},
+    });
+    let claim = object("v1", "PersistentVolumeClaim", &json!({"spec": claim}));
+    for (old, key, id) in [
+        (ingress, "kubernetes.io/ingress.class", "[networkClasses] Ingress: spec.ingressClassName: forbidden"),
+        (
+            claim,
+            "volume.beta.kubernetes.io/storage-class",
+            "[storageClaims] PersistentVolumeClaim: spec.storageClassName: forbidden",
+        ),
+    ] {
+        let new = with(&old, "/metadata/annotations", json!({key: "internal"}));
+        let other = with(&old, "/metadata/annotations", json!({"example.com/a": "b"}));
+        for minor in Minor::ALL {
+            let server = Enforced::complete(minor, &compiled);
+            let status = |object: &Json, old: &Json| server.denial(Operation::Update, "status", object, Some(old));
+            assert!(status(&new, &old).contains(id), "{minor}: {}", status(&new, &old));
+            assert_eq!(status(&other, &old), "", "{minor}");
+            // It was there before.
+            assert_eq!(status(&with(&new, "/metadata/labels", json!({"a": "b"})), &new), "", "{minor}");
+        }
+    }
+}
+
+#[test]
+fn an_endpoint_slice_of_a_controller_stays_with_its_service() {
+    let compiled = compiled(&json!({"network": {"allowEndpoints": false}}));
+    let slice = object(
+        "discovery.k8s.io/v1",
+        "EndpointSlice",
+        &json!({
+            "addressType": "IPv4", "endpoints": [{"addresses": ["10.0.0.7"]}],
+            "ports": [{"name": "", "port": 80, "protocol": "TCP"}],
+        }),
+    );
+    let slice = with(&slice, "/metadata/labels", json!({"kubernetes.io/service-name": "web"}));
+    let controller = FixtureUser {
+        username: "system:serviceaccount:kube-system:endpointslice-controller".to_owned(),
+        groups: vec!["system:serviceaccounts:kube-system".to_owned()],
+    };
+    for minor in Minor::ALL {
+        let server = Enforced::complete(minor, &compiled);
+        for (field, value) in [
+            ("/metadata/labels", json!({"kubernetes.io/service-name": "other"})),
+            ("/metadata/labels", json!({})),
+            ("/ports", json!([{"name": "", "port": 22, "protocol": "TCP"}])),
+            ("/endpoints", json!([{"addresses": ["10.0.0.8"]}])),
+        ] {
+            let new = with(&slice, field, value);
+            assert!(server.update(&new, &slice).contains("[networkEndpoints]"), "{minor}: {field}");
+            assert_eq!(
+                server.denial_of(&controller, Operation::Update, "", &new, Some(&slice)),
+                "",
+                "{minor}: {field}"
+            );
+        }
+        assert_eq!(server.update(&with(&slice, "/metadata/annotations", json!({"a": "b"})), &slice), "", "{minor}");
+        assert_eq!(server.update(&with(&slice, "/endpoints", json!([])), &slice), "", "{minor}");
+    }
+}
+
+/// A namespace that is being deleted can have lost its parameters, while finalizers hold its objects.
+#[test]
+fn an_object_in_a_namespace_that_is_being_deleted_gets_no_other_content() {
+    let compiled = compiled(&json!({
+        "parameters": [{"name": "tool", "type": "String", "sources": [{"namespaceNameTrimPrefix": "tool-"}]}],
+        "network": {"allowedHosts": ["$tool.example.org"]},
+        "exemptions": {"users": ["robot"]},
+    }));
+    let route =
+        |host: &str| object("gateway.networking.k8s.io/v1", "HTTPRoute", &json!({"spec": {"hostnames": [host]}}));
+    let (old, new) = (route("weather.example.org"), route("other.example.org"));
+    let held = with(&old, "/metadata/finalizers", json!(["example.com/a", "example.com/b"]));
+    let robot = FixtureUser { username: "robot".to_owned(), ..FixtureUser::default() };
+    let params = json!(compiled.probes.params);
+    for (minor, params) in Minor::ALL.into_iter().flat_map(|minor| [(minor, Some(&params)), (minor, None)]) {
+        let mut server = Enforced::new(minor, &compiled, params);
+        let other = server.update(&new, &old);
+        assert_eq!(other.is_empty(), params.is_none(), "{minor}: {other}");
+        server.end_namespace();
+        let found = server.update(&new, &old);
+        assert!(
+            found.contains("[networkHosts]") || found.contains("[parameters] namespace: is being deleted"),
+            "{minor}: {found}"
+        );
+        assert_eq!(server.denial_of(&robot, Operation::Update, "", &new, Some(&old)), "", "{minor}");
+        for changed in [
+            with(&held, "/metadata/finalizers", json!([])),
+            with(&held, "/metadata/finalizers", json!(["example.com/b"])),
+            with(&held, "/metadata/labels", json!({"a": "b"})),
+            with(&held, "/status", json!({"parents": []})),
+        ] {
+            assert_eq!(server.update(&changed, &held), "", "{minor}");
+        }
+    }
+}

@@ -16,6 +16,7 @@ mod images;
 mod kinds;
 mod lists;
 mod namespaces;
+mod objects;
 mod pods;
 mod profiles;
 mod scheduling;
@@ -94,6 +95,7 @@ fn main() -> ExitCode {
         bodies::bodies,
         workloads::workloads,
         writes::tenants_writes,
+        objects::objects_of_tenants,
         namespaces::new_namespaces,
         namespaces::label_flips,
         namespaces::wrong_parameters,
