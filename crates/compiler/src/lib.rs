@@ -59,7 +59,7 @@ use palisade_api::{
     names::{self, Part, Shape},
     settings::{self, Implied},
 };
-use palisade_checks::{Check, FindingScope, Lowering, ObjectCheck, ObjectRule, Rule, Uses};
+use palisade_checks::{Check, FindingScope, Lowering, ObjectCheck, ObjectRule, Rule, Uses, inject::Injections};
 use palisade_kube_json::selector::Labels;
 
 pub use bundle::{Bundle, PolicyWithBindings};
@@ -382,6 +382,7 @@ fn lower(
     if let Some(redirect) = &settings.images.redirect {
         redirect.lower(&mut cx, "[]");
     }
+    Injections::new(&settings.mutation.inject).report(&mut cx);
     let uses = cx.take_uses();
     (rules, of_objects, uses, cx.finish())
 }

@@ -15,6 +15,8 @@ mod host;
 mod identity;
 mod images;
 mod implied;
+pub mod inject;
+pub mod inject_volumes;
 pub mod mutation;
 mod network;
 mod privileges;

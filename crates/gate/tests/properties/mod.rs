@@ -6,6 +6,8 @@
 mod custom;
 mod early;
 mod excepted;
+mod injected;
+mod injections;
 mod mutated;
 mod older;
 mod own_stage;
