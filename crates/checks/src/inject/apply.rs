@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use palisade_kube_json::selector;
 use serde_json::{Value as Json, json};
 
-use super::{Addition, Group, Injections, Key, MAX_IN_CONTAINERS, Owner};
+use super::{Addition, Group, Injections, Key, MAX_CONTAINERS, MAX_IN_CONTAINERS, Owner};
 use crate::{
     Values,
     defaults::{CONTAINER_LISTS, field, is_unset, is_windows},
@@ -117,7 +117,7 @@ impl Injections {
             lists.iter().map(|list| field(container, &[list]).as_array().map_or(0, Vec::len)).sum()
         };
         let containers = CONTAINER_LISTS.iter().filter_map(|list| field(pod, &["spec", list]).as_array()).flatten();
-        containers.map(count).sum::<usize>() <= MAX_IN_CONTAINERS
+        containers.clone().count() <= MAX_CONTAINERS && containers.map(count).sum::<usize>() <= MAX_IN_CONTAINERS
     }
 }
 

@@ -3,7 +3,9 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde_json::Value as Json;
 
-use super::{Addition, Group, Injections, Key, MAX_IN_CONTAINERS, Owner, Selected, Template, apply::escaped};
+use super::{
+    Addition, Group, Injections, Key, MAX_CONTAINERS, MAX_IN_CONTAINERS, Owner, Selected, Template, apply::escaped,
+};
 use crate::{Lowering, Meaning, Text, cel, defaults::select};
 
 /// The additions of a profile as CEL. The container of an expression in a loop is `c` with the index `i`.
@@ -87,7 +89,11 @@ impl Injections {
         if in_containers {
             let counts: Vec<_> =
                 ["env", "volumeMounts", "volumeDevices"].map(|list| format!("c.?{list}.orValue([]).size()")).into();
-            let sum = format!("variables.containers.map(c, {}).sum() <= {MAX_IN_CONTAINERS}", counts.join(" + "));
+            let sum = format!(
+                "variables.containers.size() <= {MAX_CONTAINERS} \
+                 && variables.containers.map(c, {}).sum() <= {MAX_IN_CONTAINERS}",
+                counts.join(" + ")
+            );
             found.variables.push(("injectsInContainers", "", sum));
             for (list, mounts, environment) in LISTS {
                 let elements = elements(list);
@@ -99,7 +105,9 @@ impl Injections {
             }
         }
         for group in self.groups.iter().filter(|group| group.of == Owner::Pod) {
-            self.lower_in_pod(group, cx, &mut found.operations);
+            let mut terms = Vec::new();
+            self.lower_in_pod(group, cx, &mut terms);
+            found.operations.push(sum(terms));
         }
         let mut in_each = Vec::new();
         for (list, mounts, environment) in LISTS {
@@ -110,7 +118,7 @@ impl Injections {
             in_each.extend(self.removal(&of));
         }
         if !in_each.is_empty() {
-            found.operations.push(format!("(variables.injectsInContainers ? {} : [])", in_each.join(" + ")));
+            found.operations.push(format!("(variables.injectsInContainers ? {} : [])", sum(in_each)));
         }
         found
     }
@@ -231,6 +239,16 @@ fn wanted(one: &Addition, is_init: bool) -> String {
     earlier.fold(format!("variables.injects[{}]", one.entry), |term, (entry, _)| {
         format!("{term} && !variables.injects[{entry}]")
     })
+}
+
+/// CEL of type list: these lists one after another. The nesting of a sum in the parser grows with its length, and is
+/// limited (`maxRecursionDepth` in cel-go `parser`), so long sums are sums of sums.
+fn sum(terms: Vec<String>) -> String {
+    const MOST: usize = 16;
+    if terms.len() <= MOST {
+        return format!("({})", terms.join(" + "));
+    }
+    sum(terms.chunks(MOST).map(|some| sum(some.to_vec())).collect())
 }
 
 /// CEL of type bool: whether one of the conditions holds, each condition once.

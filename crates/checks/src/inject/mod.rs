@@ -27,6 +27,8 @@ use crate::{
 pub use apply::{InjectedChange, Injecting};
 pub use lower::LoweredInjections;
 
+/// The largest number of containers of a pod with which a profile injects into containers.
+pub const MAX_CONTAINERS: usize = 32;
 /// The largest number of environment variables, mounts and block devices, in all containers of a pod together, with
 /// which a profile injects into containers. It keeps the cost of the policy below the API server's limit.
 pub const MAX_IN_CONTAINERS: usize = 2048;
