@@ -197,7 +197,7 @@ fn fails(cluster: &Cluster, pod: &Json, judge: impl Fn(&Json) -> Result<Decision
         (Ok(Decision::Admit), Ok(Decision::Deny { message, .. })) => {
             Some(said(&format!("it complied before it was mutated: {message}"), pod))
         }
-        (_, Err(diagnostic)) => Some(diagnostic),
+        (Err(diagnostic), _) | (_, Err(diagnostic)) => Some(diagnostic),
         _ => None,
     }
 }

@@ -13,14 +13,11 @@ mod mistakes;
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
-use palisade_kube_json::{
-    json::{self, Change as _},
-    selector,
-};
+use palisade_kube_json::{json, selector};
 use serde_json::{Map, Value as Json};
 
 use crate::{
-    Resolve, Text, Values,
+    Resolve, Text, Values, defaults,
     settings::inject::{Selector, When},
 };
 
@@ -170,10 +167,10 @@ impl Injections {
     pub fn select(&self, entry: usize, pod: &mut Json) -> bool {
         let Some(selected) = self.entries.get(entry) else { return false };
         for (field, selector) in [("labels", &selected.labels), ("annotations", &selected.annotations)] {
-            let found = pod.at_mut(&["metadata", field]);
-            let Some(wanted) = selector::satisfying(selector, &selector::strings(found)) else { return false };
+            let found = selector::strings(defaults::field(pod, &["metadata", field]));
+            let Some(wanted) = selector::satisfying(selector, &found) else { return false };
             for (key, value) in wanted {
-                json::set(found, &[&key], value);
+                json::set(pod, &["metadata", field, &key], value);
             }
         }
         true

@@ -1,13 +1,20 @@
 //! Additions of random profiles to random pods: policy, webhook and patch make the same pod of each.
 
 use palisade_admission::requests::{Cluster, Operation, Outcome, User};
-use palisade_api::{ToolSecurityProfile, crd, names};
+use palisade_api::{
+    ToolSecurityProfile, crd,
+    names::{self, Shape},
+};
 use palisade_compiler::Compiled;
-use palisade_gate::{Minor, check, cluster, register};
+use palisade_gate::{Decision, Minor, check, cluster, register};
+use palisade_kube_json::workload::WORKLOADS;
 use palisade_mutation::{MutationRequest, Plan};
 use serde_json::{Value as Json, json};
 
-use crate::properties::{injections, judge, mutated::Conditions, random::Random};
+use crate::{
+    properties::{injections, judge, mutated::Conditions, random::Random},
+    support::ShapePolicy,
+};
 
 const TENANT: &str = "tenant";
 
@@ -216,5 +223,38 @@ fn containers_at_their_bounds_stay_within_the_cost_limit() {
         let added = expected["spec"]["containers"][0]["env"].as_array().unwrap().len() > each;
         assert_eq!(added, fits, "{containers} {each}");
         assert!(stored(&native, &pod) == Some(expected), "{containers} {each}");
+    }
+}
+
+/// The check `nodeSelector` reads the labels that the pods of a template get, under the conditions of the entry.
+#[test]
+fn template_has_the_node_labels_that_its_pods_get() {
+    let compiled = compile(json!({
+        "apiVersion": "toolsecurity.dev/v1alpha1", "kind": "ToolSecurityProfile", "metadata": {"name": "injects"},
+        "spec": {
+            "namespaceSelector": {"matchLabels": {"a": "b"}}, "baseline": "Privileged",
+            "enforcement": {"workloads": "Deny"},
+            "scheduling": {"nodeSelector": [{"key": "nfs", "values": ["true"]}]},
+            "mutation": {"inject": [{
+                "name": "storage", "when": {"podSelector": {"matchLabels": {"storage": "all"}}},
+                "nodeSelector": {"nfs": "true"},
+            }]},
+        },
+    }));
+    check(compiled.clone()).unwrap_or_else(|why| panic!("{why}"));
+    let policy = ShapePolicy::new(&compiled, Shape::Workloads);
+    let deployment = WORKLOADS.iter().find(|workload| workload.kind == "Deployment").unwrap();
+    for (labels, selected, admitted) in [
+        (json!({"storage": "all"}), json!({}), true),
+        (json!({"storage": "all"}), json!({"nfs": "false"}), false),
+        (json!({"storage": "none"}), json!({}), false),
+        (json!({"storage": "none"}), json!({"nfs": "true"}), true),
+    ] {
+        let mut pod = palisade_kube_json::pod::minimal("w");
+        pod["spec"]["nodeSelector"] = selected;
+        let mut object = deployment.around("w", &pod);
+        object["spec"]["template"]["metadata"]["labels"] = labels;
+        let found = policy.creates("Deployment", &object).decision;
+        assert_eq!(found == Decision::Admit, admitted, "{object}: {found:?}");
     }
 }
