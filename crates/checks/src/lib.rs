@@ -12,7 +12,7 @@
 //! 1. Values that are constants or parameters, and errors in them: `diagnostic`, `reference`, `value`, `meaning`.
 //! 2. Their translation to CEL, and their values in a namespace: `cel`, `texts`, `lower`, `resolve`, `image`.
 //! 3. The settings of a profile: `settings`.
-//! 4. The definition of a check: `defaults`, `check`, `fixture`, `object_check`.
+//! 4. The definition of a check: `defaults`, `inject`, `check`, `fixture`, `object_check`.
 //! 5. The checks: `shared`, `catalogue`, and those of other objects: `objects`.
 //! 6. Tables over all checks and fields: `bounds`, `updates`, `coverage`.
 #![warn(missing_docs)]
@@ -26,6 +26,7 @@ pub mod defaults;
 mod diagnostic;
 pub mod fixture;
 pub mod image;
+pub mod inject;
 mod lower;
 mod meaning;
 mod object_check;

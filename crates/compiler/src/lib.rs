@@ -61,7 +61,9 @@ use palisade_api::{
     settings::{self, Implied},
 };
 use palisade_cel::Minor;
-use palisade_checks::{Check, FindingScope, Lowering, ObjectCheck, ObjectRule, Rule, Uses, is_confidential};
+use palisade_checks::{
+    Check, FindingScope, Lowering, ObjectCheck, ObjectRule, Rule, Uses, inject::Injections, is_confidential,
+};
 use palisade_kube_json::selector::Labels;
 
 pub use bundle::{Bundle, PolicyWithBindings};
@@ -406,6 +408,7 @@ fn lower(
     if let Some(redirect) = &settings.images.redirect {
         redirect.lower(&mut cx, "[]");
     }
+    Injections::new(&settings.mutation.inject).report(&mut cx);
     let uses = cx.take_uses();
     (rules, of_objects, uses, cx.finish())
 }

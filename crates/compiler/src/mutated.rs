@@ -10,13 +10,16 @@
 
 mod read;
 
+use std::fmt::Write as _;
+
 use palisade_api::{CustomTarget, names};
 use palisade_cel::{
     ast::{Expr, Node},
     parse::parse_unexpanded,
 };
 use palisade_checks::{
-    DefaultValue, Finding, FindingScope, Lowering, Rule, Subject, defaults::PodNames, settings::redirect::Redirect,
+    DefaultValue, Finding, FindingScope, Lowering, Meaning, Rule, Subject, cel, defaults::PodNames,
+    settings::redirect::Redirect,
 };
 
 use crate::{
@@ -72,7 +75,8 @@ impl Mutated {
         let mut cx = Lowering::new(&mutation.parameters);
         let mut variables = Vec::new();
         let mut defaults = Vec::new();
-        if !mutation.defaults.is_empty() {
+        let node_labels: Vec<_> = mutation.injections.node_labels().collect();
+        if !mutation.defaults.is_empty() || !node_labels.is_empty() {
             let about = "the profile sets no defaults in pods for Windows, and none in probes";
             let lowered = format!("{} && variables.spec.?os.?name.orValue('') != 'windows'", not_a_probe());
             variables.push((TAKES_DEFAULTS.to_owned(), about.to_owned(), lowered));
@@ -96,6 +100,27 @@ impl Mutated {
                 place: Place { owner, path: default.path.iter().map(|key| key.as_str().into()).collect() },
                 is_list: default.value.is_list(),
                 value: value(&default.value, &mut cx)?,
+                applies: parsed(&applies)?,
+            });
+        }
+        for (index, entry) in mutation.injections.entries.iter().enumerate() {
+            if node_labels.iter().any(|label| label.entry == index || label.earlier.contains(&index)) {
+                let about = format!("whether spec.mutation.inject[{index}] matches");
+                let applies = entry.cel("variables.template.?metadata", "variables.spec");
+                variables.push((format!("injects{index}"), about, applies));
+            }
+        }
+        for label in node_labels {
+            let mut applies = format!("variables.{TAKES_DEFAULTS} && variables.injects{}", label.entry);
+            for earlier in &label.earlier {
+                let _ = write!(applies, " && !variables.injects{earlier}");
+            }
+            let value = cx.text("", &label.value, Meaning::Word);
+            let value = value.map_or_else(|template| template.cel, |constant| cel::quote(&constant));
+            defaults.push(Default {
+                place: Place { owner: Owner::Spec, path: vec!["nodeSelector".into(), label.key.into()] },
+                is_list: false,
+                value: parsed(&value)?,
                 applies: parsed(&applies)?,
             });
         }

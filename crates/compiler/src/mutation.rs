@@ -10,6 +10,7 @@ use palisade_checks::{
     Condition, Field, FieldDefault, Subject,
     bounds::{self, Bound, Counted},
     catalogue, defaults,
+    inject::Injections,
     settings::{
         mutation::{Engine, FailurePolicy},
         redirect::Redirect,
@@ -37,6 +38,8 @@ pub struct Mutation {
     pub defaults: Vec<(Option<String>, FieldDefault)>,
     /// The redirect of images.
     pub redirect: Option<Redirect>,
+    /// The additions to new pods.
+    pub injections: Injections,
     /// Requests and pods that are not mutated.
     pub exemptions: Exemptions,
     /// The declared parameters. Without their values nothing is mutated.
@@ -93,13 +96,19 @@ impl Mutation {
             failure_policy: settings.mutation.failure_policy,
             defaults,
             redirect,
+            injections: Injections::new(&settings.mutation.inject),
             exemptions: spec.exemptions.clone(),
             parameters: declared.clone(),
             parameterized,
             fast_path: true,
         };
-        let changes = found.engine != Engine::Off && (!found.defaults.is_empty() || found.redirect.is_some());
-        (changes.then_some(found), diagnostics)
+        diagnostics.extend(found.injections.mistakes());
+        (found.changes_pods().then_some(found), diagnostics)
+    }
+
+    fn changes_pods(&self) -> bool {
+        let changes = !self.defaults.is_empty() || self.redirect.is_some() || !self.injections.is_empty();
+        self.engine != Engine::Off && changes
     }
 
     /// Who mutates pods on this minor of Kubernetes. 1.34 and 1.35 serve MutatingAdmissionPolicy only where an admin

@@ -166,6 +166,13 @@ impl<'a> Parts<'a> {
         }
         let mut variables = vec![("containers", "", ALL_CONTAINERS.to_owned())];
         let mut changing = Some(operations.created.clone());
+        if !mutation.injections.is_empty() {
+            let injected = mutation.injections.lower(operations.cx);
+            variables.extend(injected.variables);
+            operations.created.extend(injected.operations);
+            // Nearly every pod that an entry matches gets something from it.
+            changing.iter_mut().for_each(|terms| terms.push(format!("({} ? [true] : [])", injected.applies)));
+        }
         if let Some(redirect) = &mutation.redirect {
             let moving = operations.may_redirect(redirect);
             changing = changing.zip(moving).map(|(defaults, moving)| [defaults, moving].concat());
@@ -194,7 +201,10 @@ impl<'a> Parts<'a> {
         if mutation.parameterized {
             expression = format!("params.spec.problem != '' ? [] : ({expression})");
         }
-        let used = |name: &str| expression.contains(&format!("variables.{name}")) || mutation.redirect.is_some();
+        let texts: Vec<_> = variables.iter().map(|(_, _, text)| text.clone()).chain([expression.clone()]).collect();
+        let used = |name: &str| {
+            mutation.redirect.is_some() || texts.iter().any(|text| text.contains(&format!("variables.{name}")))
+        };
         let variables = variables
             .into_iter()
             .filter(|(name, ..)| used(name))
@@ -217,6 +227,9 @@ fn about(mutation: &Mutation) -> String {
     }
     if mutation.redirect.is_some() {
         parts.push("images: spec.images.redirect of the profile".to_owned());
+    }
+    if !mutation.injections.is_empty() {
+        parts.push("additions: spec.mutation.inject of the profile".to_owned());
     }
     parts.join("; ")
 }

@@ -13,6 +13,7 @@ use palisade_admission::{
 };
 use palisade_api::{Diagnostic, crd};
 use palisade_cel::Minor;
+use palisade_checks::inject::Injections;
 use palisade_compiler::{Compiled, Custom, MutatingPair, Mutation};
 use palisade_kube_json::{json::Change as _, pod, text::truncated};
 use serde_json::{Value as Json, json};
@@ -39,11 +40,43 @@ pub(crate) fn diagnose(
         if !mistakes.is_empty() {
             return mistakes;
         }
+        let injected = match injected(&mutation.injections, &compiled.probes.compliant.pod) {
+            Ok(injected) => injected,
+            Err(mistake) => return vec![mistake],
+        };
+        for (index, pod) in &injected {
+            if let Some(mut found) = fails(&cluster, pod, &judge) {
+                found.location = format!("spec.mutation.inject[{index}]").into();
+                return vec![found];
+            }
+        }
         let mut pods = pods.iter().chain([&compiled.probes.compliant.pod]);
         let found = pods.find_map(|pod| Some((pod, fails(&cluster, pod, &judge)?)));
         found.map(|(pod, found)| blame(compiled, mutation, pod, &judge, found)).into_iter().collect()
     });
     found.unwrap_or_else(|diagnostic| vec![diagnostic])
+}
+
+/// For each entry of `spec.mutation.inject`, the complying pod with labels and annotations that the entry matches. It
+/// also has an init container, because some additions are only for these.
+///
+/// # Errors
+/// No pod can match an entry.
+fn injected(injections: &Injections, complying: &Json) -> Result<Vec<(usize, Json)>, Diagnostic> {
+    let mut pods = Vec::new();
+    for index in 0..injections.entries.len() {
+        let mut pod = complying.clone();
+        if let Some(mut container) = pod["spec"]["containers"].get(0).cloned() {
+            *container.at_mut(&["name"]) = "init".into();
+            *pod.at_mut(&["spec", "initContainers"]) = json!([container]);
+        }
+        if !injections.select(index, &mut pod) {
+            let path = format!("spec.mutation.inject[{index}].when");
+            return Err(Diagnostic::new(path, "matches no pod").help("remove requirements that contradict each other"));
+        }
+        pods.push((index, pod));
+    }
+    Ok(pods)
 }
 
 /// Reports the error at the default of a custom check, if that default causes it.
@@ -146,7 +179,7 @@ fn fails(cluster: &Cluster, pod: &Json, judge: impl Fn(&Json) -> Result<Decision
             let valid = create(&BARE, pod).is_ok_and(|bare| bare.outcome.is_allowed());
             let harmed = valid && matches!(judge(pod), Ok(Decision::Admit));
             let why = denials.first().filter(|_| harmed)?;
-            return Some(said(&format!("it complied, but the defaults make it invalid: {}", why.message), pod));
+            return Some(said(&format!("it complied, but the mutation makes it invalid: {}", why.message), pod));
         }
         (Outcome::Denied(denials), _) => {
             return Some(said(&denials.first().map(|denial| denial.message.clone()).unwrap_or_default(), pod));
@@ -154,7 +187,7 @@ fn fails(cluster: &Cluster, pod: &Json, judge: impl Fn(&Json) -> Result<Decision
         (Outcome::NoVerdict(_) | Outcome::Allowed, _) => return None,
     };
     match create(cluster, &mutated).map(|again| again.object) {
-        Ok(Some(again)) if again["spec"] != mutated["spec"] => {
+        Ok(Some(again)) if again["spec"] != mutated["spec"] || marks(&again) != marks(&mutated) => {
             return Some(said("a second mutation changes the result of the first one", pod));
         }
         Ok(_) => {}
@@ -164,9 +197,14 @@ fn fails(cluster: &Cluster, pod: &Json, judge: impl Fn(&Json) -> Result<Decision
         (Ok(Decision::Admit), Ok(Decision::Deny { message, .. })) => {
             Some(said(&format!("it complied before it was mutated: {message}"), pod))
         }
-        (_, Err(diagnostic)) => Some(diagnostic),
+        (Err(diagnostic), _) | (_, Err(diagnostic)) => Some(diagnostic),
         _ => None,
     }
+}
+
+/// The labels and annotations of a pod.
+fn marks(pod: &Json) -> [&Json; 2] {
+    ["labels", "annotations"].map(|field| &pod["metadata"][field])
 }
 
 fn text(refused: &Refused) -> String {

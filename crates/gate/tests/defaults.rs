@@ -153,7 +153,7 @@ fn default_must_satisfy_its_check_and_keep_pods_compliant() {
     // Nor may what complies become invalid.
     let escalation = default("Containers", "securityContext.allowPrivilegeEscalation", &json!(false));
     let found = refused(&escalation, &json!({}));
-    assert!(found.contains("customChecks[0].default: it complied, but the defaults make it invalid: "), "{found}");
+    assert!(found.contains("customChecks[0].default: it complied, but the mutation makes it invalid: "), "{found}");
     // A mistake is one whoever is to default.
     let wrong = default("Pod", "hostNetwrok", &json!(true));
     assert!(refused(&wrong, &json!({"mutation": {"engine": "Off"}})).contains("default.path: unknown field"));

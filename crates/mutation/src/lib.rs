@@ -1,8 +1,9 @@
 //! Mutation of pods by profiles, as a JSON patch (RFC 6902).
 //!
 //! [`Plan::new`] takes the mutations of a namespace's profiles, with the values of their parameters there;
-//! [`Plan::patch`] turns them into a patch for one request. A patch only adds unset fields and replaces references of
-//! images: [`PatchOperation`] has no other operation. Patching is idempotent.
+//! [`Plan::patch`] turns them into a patch for one request. A patch adds unset fields and elements of lists. It replaces
+//! only references of images and variables that the profile always sets, and removes only `workingDir`. Patching is
+//! idempotent.
 //!
 //! Several profiles on one namespace apply in the order of their names: later ones find the defaults of earlier ones
 //! set. If several profiles redirect images, a plan uses only the first. A webhook entry and a policy contain one

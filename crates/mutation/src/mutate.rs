@@ -13,7 +13,8 @@ use crate::{
 pub enum Mutated {
     /// The pod needs no change.
     Complete {
-        /// For the controller only: this webhook was called after another engine had mutated the pod.
+        /// For the controller: this webhook was called after another engine had mutated the pod. For the author of the
+        /// pod: what is not added.
         warning: Option<String>,
     },
     /// The namespace has no parameters yet. Validation denies every pod there, with this reason.
@@ -57,7 +58,7 @@ pub fn mutate(mutation: &Mutation, call: &Call, params: Option<&ToolSecurityPara
     });
     match serde_json::to_vec(&patch.operations) {
         Ok(operations) if !patch.is_empty() => Mutated::Patch { patch: operations, warning: patch.warning() },
-        _ => Mutated::Complete { warning: asked(mutation, call) },
+        _ => Mutated::Complete { warning: asked(mutation, call).or_else(|| patch.warning()) },
     }
 }
 

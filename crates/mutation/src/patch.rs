@@ -17,25 +17,32 @@ pub struct Patch {
     pub operations: Vec<PatchOperation>,
     /// Descriptions of the changes.
     pub changes: Vec<Change>,
+    /// Additions that are not made, each with its reason.
+    pub skipped: Vec<String>,
 }
 
-/// An operation of RFC 6902, of the two that a patch needs.
+/// An operation of RFC 6902, of the three that a patch needs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "op", rename_all = "lowercase")]
 pub enum PatchOperation {
-    /// Sets a field that is unset.
+    /// Sets a field that is unset, or appends to a list.
     Add {
         /// The place, as a JSON pointer.
         path: String,
         /// The value.
         value: Json,
     },
-    /// Sets the reference of an image.
+    /// Sets the reference of an image, or an environment variable that the profile always sets.
     Replace {
         /// The place, as a JSON pointer.
         path: String,
         /// The value.
         value: Json,
+    },
+    /// Removes the working directory of a container.
+    Remove {
+        /// The place, as a JSON pointer.
+        path: String,
     },
 }
 
@@ -55,7 +62,7 @@ pub struct Change {
     /// The former value, if it is replaced.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<Json>,
-    /// The new value.
+    /// The new value; null if the field is removed.
     pub value: Json,
 }
 
@@ -63,7 +70,7 @@ impl PatchOperation {
     /// The place, as a JSON pointer.
     pub fn path(&self) -> &str {
         match self {
-            Self::Add { path, .. } | Self::Replace { path, .. } => path,
+            Self::Add { path, .. } | Self::Replace { path, .. } | Self::Remove { path } => path,
         }
     }
 }
@@ -86,8 +93,22 @@ impl Patch {
         json_patch::patch(pod, &operations).map_err(|error| error.to_string())
     }
 
-    /// One line for the author of the pod; `None` if nothing changes.
+    /// One line for the author of the pod; `None` if nothing changes or is skipped.
     pub fn warning(&self) -> Option<String> {
+        let mut parts = self.skipped.clone();
+        parts.extend(self.changed());
+        if parts.is_empty() {
+            return None;
+        }
+        let text = parts.join("; ");
+        // A header has one line, and so has a warning.
+        let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        let start = truncated(&text, MAX_WARNING);
+        Some(if start.len() < text.len() { format!("{start} ...") } else { text })
+    }
+
+    /// The changes on one line.
+    fn changed(&self) -> Option<String> {
         let mut profiles: Vec<_> = self.changes.iter().map(|change| change.profile.as_str()).collect();
         profiles.sort_unstable();
         profiles.dedup();
@@ -103,10 +124,7 @@ impl Patch {
                 of = &change.of;
             }
         }
-        // A header has one line, and so has a warning.
-        let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-        let start = truncated(&text, MAX_WARNING);
-        Some(if start.len() < text.len() { format!("{start} ...") } else { text })
+        Some(text)
     }
 }
 
@@ -114,6 +132,7 @@ impl Change {
     /// The field and its value.
     fn what(&self) -> String {
         match &self.before {
+            Some(before) if self.value.is_null() => format!("{} {} is removed", self.field, shown(before)),
             Some(before) => format!("{} {} is now {}", self.field, shown(before), shown(&self.value)),
             None => format!("{} {}", self.field, shown(&self.value)),
         }

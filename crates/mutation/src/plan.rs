@@ -6,6 +6,7 @@ use palisade_api::{Exemptions, ParameterType, ToolSecurityParamsSpec, Values, na
 use palisade_checks::{
     FieldDefault, Subject,
     defaults::{self, CONTAINER_LISTS, ConditionContext, Step, field, is_windows},
+    inject::Injecting,
     settings::redirect::Redirector,
 };
 use palisade_compiler::Mutation;
@@ -110,6 +111,7 @@ impl<'a> Plan<'a> {
             }
             patch.operations.extend(of_profile.operations);
             patch.changes.extend(of_profile.changes);
+            patch.skipped.extend(of_profile.skipped);
         }
         patch
     }
@@ -167,6 +169,9 @@ impl<'a> Profile<'a> {
             defaults.iter().filter(|_| !is_windows(pod)).partition(|(_, default)| ephemeral || of_container(default));
         changing.set_defaults(&Defaults::new(of_pod), "/spec", "pod", field(pod, &["spec"]), &Json::Null);
         let of_containers = Defaults::new(of_containers);
+        if !ephemeral {
+            changing.inject();
+        }
         let lists = if ephemeral { &CONTAINER_LISTS[2..] } else { &CONTAINER_LISTS[..2] };
         let old: BTreeSet<_> =
             containers(request.old_pod, CONTAINER_LISTS[2]).filter_map(|(_, one)| name(one)).collect();
@@ -241,6 +246,39 @@ impl Changing<'_> {
             }
             self.patch.operations.push(PatchOperation::Add { path: format!("{at}{}", step.pointer()), value });
         }
+    }
+
+    fn inject(&mut self) {
+        let Profile { mutation, values, .. } = self.profile;
+        for change in mutation.injections.changes(self.pod, values) {
+            let path = change.pointer;
+            let (before, value) = match change.does {
+                Injecting::Add(value) => {
+                    self.patch.operations.push(PatchOperation::Add { path, value: value.clone() });
+                    (None, value)
+                }
+                Injecting::Replace(before, value) => {
+                    self.patch.operations.push(PatchOperation::Replace { path, value: value.clone() });
+                    (Some(before), value)
+                }
+                Injecting::Remove(before) => {
+                    self.patch.operations.push(PatchOperation::Remove { path });
+                    (Some(before), Json::Null)
+                }
+            };
+            if !change.field.is_empty() {
+                let (profile, check) = (mutation.profile.clone(), None);
+                self.patch.changes.push(Change { profile, check, of: change.of, field: change.field, before, value });
+            }
+        }
+        let skipped = mutation.injections.skipped_volumes(self.pod, values).into_iter().map(|name| {
+            format!(
+                "ToolSecurityProfile {}: volume {name} and its mounts are not added, because the pod has another \
+                 volume with this name",
+                mutation.profile
+            )
+        });
+        self.patch.skipped.extend(skipped);
     }
 
     fn redirect(&mut self, at: &str, of: &str, object: &Json, path: &[&str]) {

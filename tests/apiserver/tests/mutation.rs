@@ -4,6 +4,7 @@
 //! With the patch applied, it must equal, byte for byte, the answer from the namespace with mutation. So this shows
 //! that policy and webhook do the same, though on servers of different versions.
 
+mod additions;
 mod case;
 mod pods;
 
@@ -24,6 +25,7 @@ crate::groups::scenarios! {
     native_policy_mutates_corpus_pods_like_the_patch: Others needs NATIVE_MUTATION;
     beta_policy_mutates_like_the_patch: Beta 10 needs BETA_MUTATION;
     webhook_mutates_like_the_patch: Webhooks 10;
+    additions_reach_late_containers_once: Alone 30 needs NATIVE_MUTATION;
 }
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
@@ -53,16 +55,21 @@ fn seen(pod: &Json) -> Json {
     })
 }
 
-/// The first thing that is set in `before` and something else in `after`, besides images.
-fn changed(path: &str, before: &Json, after: &Json) -> Option<String> {
+/// What a profile may overwrite: images, and what `injected-all` always sets and removes.
+fn overwritten(profile: &str) -> &'static [&'static str] {
+    if profile == "injected-all" { &["image", "env[]", "workingDir"] } else { &["image"] }
+}
+
+/// The first thing that is set in `before` and something else in `after`, besides these. A list may have become longer.
+fn changed(path: &str, before: &Json, after: &Json, besides: &[&str]) -> Option<String> {
     match (before, after) {
-        (Json::Object(before), Json::Object(after)) => before
-            .iter()
-            .find_map(|(key, value)| changed(&format!("{path}.{key}"), value, after.get(key).unwrap_or(&Json::Null))),
-        (Json::Array(before), Json::Array(after)) if before.len() == after.len() => {
-            before.iter().zip(after).find_map(|(before, after)| changed(&format!("{path}[]"), before, after))
+        (Json::Object(before), Json::Object(after)) => before.iter().find_map(|(key, value)| {
+            changed(&format!("{path}.{key}"), value, after.get(key).unwrap_or(&Json::Null), besides)
+        }),
+        (Json::Array(before), Json::Array(after)) if before.len() <= after.len() => {
+            before.iter().zip(after).find_map(|(before, after)| changed(&format!("{path}[]"), before, after, besides))
         }
-        _ if before == after || path.split('.').any(|step| step == "image") => None,
+        _ if before == after || path.split('.').any(|step| besides.contains(&step)) => None,
         _ => Some(format!("{path} was {before} and is {after}")),
     }
 }
@@ -83,6 +90,11 @@ pub(crate) async fn native_policy_mutates_corpus_pods_like_the_patch(cluster: &m
     tally.report("native policy", &cases);
     clean(cluster, Engine::Policy("v1")).await?;
     tally.nothing_is_wrong()
+}
+
+pub(crate) async fn additions_reach_late_containers_once(cluster: &mut Cluster) -> TestResult {
+    cluster.stop_controller().await?;
+    additions::reach_late_containers_once(cluster).await
 }
 
 pub(crate) async fn beta_policy_mutates_like_the_patch(cluster: &mut Cluster) -> TestResult {
@@ -285,7 +297,7 @@ async fn same(cluster: &Cluster, case: &Case, pod: &Json, control: &Json) -> Res
     let answer = cluster.answer("POST", &pods_of(&case.mutated), JSON, pod).await?;
     let (found, wanted) = (seen(&answer).to_string(), seen(&expected).to_string());
     ensure!(found == wanted, "what was defaulted and the patch differ:\n  {found}\n  {wanted}");
-    if let Some(changed) = changed("spec", &control["spec"], &answer["spec"]) {
+    if let Some(changed) = changed("spec", &control["spec"], &answer["spec"], overwritten(&case.compiled.profile)) {
         return Err(changed.into());
     }
     // Defaulted once more, it is as it was.

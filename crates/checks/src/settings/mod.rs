@@ -15,6 +15,8 @@ mod host;
 mod identity;
 mod images;
 mod implied;
+pub mod inject;
+pub mod inject_volumes;
 mod metadata;
 pub mod mutation;
 mod network;

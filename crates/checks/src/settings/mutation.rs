@@ -1,11 +1,13 @@
-//! Defaults for pods: `spec.mutation`, and the fields without a check.
+//! Defaults for pods and additions to them: `spec.mutation`.
 
 use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Defaults for fields that new pods leave unset. Values that a pod sets, and pod templates, are never changed.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+use super::inject::Injection;
+
+/// Defaults for fields that new pods leave unset, and additions to new pods. Pod templates are never changed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Mutation {
     /// Secure: set each field that a check of this profile requires, if it has one obvious value:
@@ -22,6 +24,12 @@ pub struct Mutation {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8), extend("x-kubernetes-list-type" = "set"))]
     pub additional_defaults: Vec<AdditionalDefault>,
+    /// Additions to new pods: volumes, environment variables, labels, tolerations and others. What a pod sets is kept,
+    /// except environment variables with the policy Always and workingDir. If several entries that match a pod add the
+    /// same element, the first one counts. Additions must comply with the settings of this profile. At most 16.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
+    pub inject: Vec<Injection>,
     /// The engine that mutates pods. Auto: the API server if it serves MutatingAdmissionPolicy (from Kubernetes 1.36
     /// on, and from 1.34 if it is enabled), and Palisade's webhook otherwise. Native: only the API server; if it does
     /// not serve MutatingAdmissionPolicy, pods are not mutated. Webhook: the webhook. Off: pods are not mutated,

@@ -213,6 +213,10 @@ fn bare(accepted: &AcceptedProfile) -> Option<Json> {
             }
         }
     }
+    if mutation.defaults.is_empty() && mutation.redirect.is_none() {
+        // Then only additions show who mutates pods, and not all of them are for every pod.
+        (0..mutation.injections.entries.len()).find(|entry| mutation.injections.select(*entry, &mut pod))?;
+    }
     let plan = Plan::new([(mutation, accepted.compiled.probes.params.as_ref())]);
     let would = plan.patch(&MutationRequest::create(names::PROBE_NAMESPACE, &pod));
     (!would.is_empty()).then_some(pod)

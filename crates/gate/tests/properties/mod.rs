@@ -7,6 +7,8 @@ mod access;
 mod custom;
 mod early;
 mod excepted;
+mod injected;
+mod injections;
 mod mutated;
 mod older;
 mod own_stage;

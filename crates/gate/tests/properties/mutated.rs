@@ -46,6 +46,7 @@ fn may(operation: &PatchOperation, pod: &Json) -> bool {
                 || of("/spec/initContainers/", "/image")
                 || of("/spec/volumes/", "/image/reference")
         }
+        PatchOperation::Remove { .. } => false,
     }
 }
 
@@ -142,10 +143,10 @@ fn mutation_probe_is_matched_even_with_nothing_to_default() {
 }
 
 /// The match conditions of a mutation.
-struct Conditions(Validator);
+pub(crate) struct Conditions(Validator);
 
 impl Conditions {
-    fn new(mutation: &Mutation) -> Self {
+    pub(crate) fn new(mutation: &Mutation) -> Self {
         let spec = json!({
             "validations": [{"expression": "true"}], "matchConditions": palisade_compiler::match_conditions(mutation),
         });
@@ -153,7 +154,7 @@ impl Conditions {
         Self(Validator::new(&policy).unwrap_or_else(|error| panic!("{error:?}")))
     }
 
-    fn hold(&self, pod: &Json) -> bool {
+    pub(crate) fn hold(&self, pod: &Json) -> bool {
         self.0.judge(&ValidationRequest::create("Pod", pod)).unwrap_or_else(|error| panic!("{error}\n{pod}")).matched
     }
 }
