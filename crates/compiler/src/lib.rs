@@ -110,6 +110,27 @@ pub struct Compiled {
     pub probes: Probes,
     /// The level of the Pod Security Standards that the profile implies.
     pub implied: PssEquivalent,
+    /// The parts of fast paths that the gate left out.
+    pub unproved: Vec<Unproved>,
+}
+
+/// A part of a fast path that is not applied, because no proof shows that it admits no violation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unproved {
+    /// The name of the policy.
+    pub policy: String,
+    /// The checks whose violations it may admit; none if the condition is the cause.
+    pub checks: Vec<String>,
+    /// Why there is no proof.
+    pub reason: String,
+}
+
+impl std::fmt::Display for Unproved {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { policy, checks, reason } = self;
+        let of = if checks.is_empty() { String::new() } else { format!(" because of {}", checks.join(", ")) };
+        write!(f, "policy {policy} evaluates more requests in full{of}: no proof of its fast path ({reason})")
+    }
 }
 
 impl Compiled {
@@ -316,6 +337,7 @@ pub fn compile_with(profile: &ToolSecurityProfile, options: Options) -> Result<C
         excluded: spec.exclude_namespaces.clone(),
         probes,
         implied,
+        unproved: Vec::new(),
     })
 }
 
