@@ -12,6 +12,7 @@
 //! This crate is pure: no I/O, no clock, no environment.
 #![warn(missing_docs)]
 
+pub mod comparison;
 mod custom;
 mod defaults;
 mod gate;
@@ -20,6 +21,7 @@ mod guard;
 mod mutating;
 mod objects;
 mod place;
+mod proofs;
 mod standards;
 mod types;
 mod validator;

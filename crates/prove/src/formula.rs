@@ -8,6 +8,7 @@ use std::{
     rc::Rc,
 };
 
+use crate::mix;
 pub use crate::path::{Path, Step, Var, child, elements, path_renamed, schema};
 
 /// A text or a number.
@@ -94,7 +95,8 @@ pub enum Node {
 #[derive(Debug)]
 pub struct Formulas {
     nodes: Vec<Node>,
-    ids: BTreeMap<Node, Formula>,
+    /// By the hash of their nodes.
+    ids: BTreeMap<u64, Vec<Formula>>,
     free: Vec<Rc<BTreeSet<Var>>>,
     names: BTreeMap<(Path, u32), Var>,
     levels: BTreeMap<Var, (Path, u32)>,
@@ -136,6 +138,23 @@ impl Formulas {
         self.nodes.len()
     }
 
+    /// All atoms in some formulas.
+    pub fn atoms(&self, of: &[Formula]) -> Vec<&Atom> {
+        let (mut seen, mut open, mut all) = (BTreeSet::new(), of.to_vec(), Vec::new());
+        while let Some(of) = open.pop() {
+            if !seen.insert(of) {
+                continue;
+            }
+            match self.node(of) {
+                Node::Constant(_) => {}
+                Node::Atom(atom) => all.push(atom),
+                Node::Not(of) | Node::Exists(_, _, of) | Node::Forall(_, _, of) => open.push(*of),
+                Node::And(of) | Node::Or(of) => open.extend(of.iter()),
+            }
+        }
+        all
+    }
+
     /// A name that nothing has yet.
     pub fn fresh(&mut self) -> Var {
         self.next += 1;
@@ -143,14 +162,15 @@ impl Formulas {
     }
 
     fn make(&mut self, node: Node) -> Formula {
-        if let Some(found) = self.ids.get(&node) {
+        let hash = mix::hash(&node);
+        if let Some(found) = self.ids.get(&hash).into_iter().flatten().find(|one| *self.node(**one) == node) {
             return *found;
         }
         let made = Formula(u32::try_from(self.nodes.len()).unwrap_or(u32::MAX));
         let free = self.free_of(&node);
-        self.nodes.push(node.clone());
+        self.nodes.push(node);
         self.free.push(Rc::new(free));
-        self.ids.insert(node, made);
+        self.ids.entry(hash).or_default().push(made);
         made
     }
 

@@ -12,10 +12,10 @@ use palisade_cel::{
 
 use crate::{
     concrete::Concrete,
+    decide::Decider,
     formula::{Atom, Formula, Formulas, Path, Step, TRUE},
     model::{Decoder, Request},
-    scope::{Scopes, cases},
-    search::{Outcome, Proved, Solution, search},
+    search::{Outcome, Proved, Solution},
     symbolic::{Choice, Evaluator, Truth, Unsupported, Value, root},
     universe::{self, Type},
 };
@@ -30,6 +30,11 @@ pub struct Policy {
     /// The validations.
     pub validations: Vec<Node>,
 }
+
+/// The name of parameters in expressions, and another name for those of the other side of a comparison.
+pub const PARAMS: &str = "params";
+/// See [`PARAMS`].
+pub const OTHER_PARAMS: &str = "otherParams";
 
 /// The syntax that the questions are asked in.
 const SYNTAX: Syntax = Syntax { two_variables: true, sort_by: false, escaped_names: false, before_1_33: false };
@@ -71,12 +76,29 @@ pub enum Operation {
 pub struct Requests<'a> {
     /// The type of the objects.
     pub object: &'a Type,
-    /// Their kind.
+    /// Their kind; empty if it can be any.
     pub kind: &'a str,
     /// The operation.
     pub operation: Operation,
     /// The type of parameters; `None` if the policy has none.
     pub params: Option<&'a Type>,
+}
+
+/// Policies that evaluate the same requests, with the same parameters.
+#[derive(Clone, Copy, Debug)]
+pub struct Side<'p> {
+    /// The policies. A request is admitted if all of them admit it.
+    pub policies: &'p [Policy],
+    /// The name of the parameters: those of two sides are the same object if it is the same name.
+    pub params: &'p str,
+}
+
+/// The formulas and proofs that several questions share. Equal parts of them are proved once.
+#[derive(Debug, Default)]
+pub struct Questions {
+    formulas: Formulas,
+    keys: BTreeSet<Rc<str>>,
+    decider: Decider,
 }
 
 /// Expressions as formulas.
@@ -102,7 +124,8 @@ pub enum Answer {
 }
 
 impl Requests<'_> {
-    fn roots(&self, formulas: &mut Formulas, conditions: bool) -> BTreeMap<&'static str, Choice> {
+    /// `named`: the name under which a request has the parameters.
+    fn roots(&self, formulas: &mut Formulas, conditions: bool, named: &str) -> BTreeMap<&'static str, Choice> {
         let object = |name: &str, of: &Type| match of {
             Type::Object(fields) => Value::Object(root(name), fields.clone()),
             _ => Value::Other(root(name)),
@@ -120,18 +143,19 @@ impl Requests<'_> {
         let namespace = if conditions { Value::Null } else { object("namespaceObject", &universe::namespace()) };
         roots.insert("namespaceObject", Choice::of(namespace));
         if let Some(params) = self.params {
-            let present = formulas.atom(Atom::Present(root("params")));
+            let present = formulas.atom(Atom::Present(root(named)));
             let absent = formulas.not(present);
-            let values = vec![(present, object("params", params)), (absent, Value::Null)];
+            let values = vec![(present, object(named, params)), (absent, Value::Null)];
             roots.insert("params", Choice { values, error: None });
         }
         roots
     }
 
     /// The answer whether no request satisfies both formulas.
-    fn answer(&self, formulas: &mut Formulas, always: Formula, one_of: Formula, found: &Found) -> Answer {
+    fn answer(&self, questions: &mut Questions, always: Formula, one_of: Formula, opaque: &BTreeSet<String>) -> Answer {
+        let Questions { formulas, keys, decider } = questions;
         let question = formulas.and([always, one_of]);
-        let solution = match decide(formulas, always, one_of) {
+        let solution = match decided(decider.decide(formulas, always, one_of)) {
             Decision::Proved(proved) => return Answer::Proved(proved),
             Decision::Unknown(why) => return Answer::Unknown(why),
             Decision::Perhaps(solution) => solution,
@@ -146,14 +170,16 @@ impl Requests<'_> {
         if self.operation == Operation::Update {
             add("oldObject", self.object);
         }
-        if let Some(params) = self.params
-            && solution.atoms.get(&Atom::Present(root("params"))) != Some(&false)
-        {
-            add("params", params);
+        for named in [PARAMS, OTHER_PARAMS] {
+            if let Some(params) = self.params
+                && solution.atoms.get(&Atom::Present(root(named))) != Some(&false)
+            {
+                add(named, params);
+            }
         }
-        let request = Request { variables, doubts: found.opaque.clone() };
+        let request = Request { variables, doubts: opaque.clone() };
         // By the definition of the formula, not by the way to this solution.
-        let concrete = Concrete { variables: &request.variables, keys: &found.keys };
+        let concrete = Concrete { variables: &request.variables, keys };
         match concrete.holds(formulas, question) {
             Some(false) => Answer::Unknown("a solution is no request".to_owned()),
             Some(true) => Answer::Counterexample(Box::new(Request { doubts: BTreeSet::new(), ..request })),
@@ -167,28 +193,27 @@ impl Requests<'_> {
             Operation::Create => "CREATE",
             Operation::Update => "UPDATE",
         };
-        BTreeMap::from([
-            (path(&["request", "operation"]), operation.into()),
-            (path(&["request", "kind", "kind"]), self.kind.into()),
-        ])
+        let kind = (path(&["request", "kind", "kind"]), self.kind.into());
+        let kind = Some(kind).filter(|_| !self.kind.is_empty());
+        [(path(&["request", "operation"]), operation.into())].into_iter().chain(kind).collect()
     }
 
-    /// Evaluates what `of` asks for, until all keys of maps are known that it names.
+    /// Evaluates expressions, until all keys of maps are known that one names.
     fn evaluated<T>(
         &self,
         policy: &Policy,
-        formulas: &mut Formulas,
+        questions: &mut Questions,
         of: impl Fn(&mut Evaluator<'_>, &Self) -> Result<T, Unsupported>,
-    ) -> Result<(T, Found), Unsupported> {
-        let mut keys = BTreeSet::new();
+    ) -> Result<(T, BTreeSet<String>), Unsupported> {
+        let Questions { formulas, keys, decider: _ } = questions;
         loop {
-            let roots = self.roots(formulas, false);
-            let mut evaluator = Evaluator::new(formulas, roots, &policy.variables, &mut keys);
+            let roots = self.roots(formulas, false, PARAMS);
+            let mut evaluator = Evaluator::new(formulas, roots, &policy.variables, keys);
             evaluator.known = self.known();
             let value = of(&mut evaluator, self)?;
             if !evaluator.grown {
                 let opaque = evaluator.opaque;
-                return Ok((value, Found { opaque, keys }));
+                return Ok((value, opaque));
             }
         }
     }
@@ -198,60 +223,134 @@ impl Requests<'_> {
     /// # Errors
     /// An expression in which something is not understood that is no value.
     pub fn encoded(&self, policy: &Policy, expressions: &[Node]) -> Result<Encoded, Unsupported> {
-        let mut formulas = Formulas::default();
-        let (truths, found) = self.evaluated(policy, &mut formulas, |evaluator, _| {
-            expressions.iter().map(|one| evaluator.condition(one)).collect::<Result<_, _>>()
-        })?;
-        Ok(Encoded { formulas, truths, keys: found.keys })
+        let mut questions = Questions::default();
+        let (truths, _) = self.evaluated(policy, &mut questions, |evaluator, _| truths(evaluator, expressions))?;
+        Ok(Encoded { formulas: questions.formulas, truths, keys: questions.keys })
     }
 
     /// Whether each request that the match conditions leave out would be admitted: no validation of it is false or fails.
     pub fn left_out_are_admitted(&self, policy: &Policy) -> Answer {
-        let mut formulas = Formulas::default();
-        let found = self.evaluated(policy, &mut formulas, |evaluator, requests| {
-            let validations: Vec<_> =
-                policy.validations.iter().map(|one| evaluator.condition(one)).collect::<Result<_, _>>()?;
+        let mut questions = Questions::default();
+        let found = self.evaluated(policy, &mut questions, |evaluator, requests| {
+            let validations = truths(evaluator, &policy.validations)?;
             let admitted = evaluator.formulas.and(validations.iter().map(|one| one.yes));
-            evaluator.roots = requests.roots(evaluator.formulas, true);
-            let conditions: Vec<_> =
-                policy.conditions.iter().map(|one| evaluator.condition(one)).collect::<Result<_, _>>()?;
+            evaluator.roots = requests.roots(evaluator.formulas, true, PARAMS);
+            let conditions = truths(evaluator, &policy.conditions)?;
             let left_out = evaluator.formulas.or(conditions.iter().map(|one| one.no));
-            Ok((left_out, admitted))
+            Ok((left_out, evaluator.formulas.not(admitted)))
         });
         match found {
             Err(Unsupported(why)) => Answer::Unknown(why),
-            Ok(((left_out, admitted), found)) => {
-                let not = formulas.not(admitted);
-                self.answer(&mut formulas, left_out, not, &found)
-            }
+            Ok(((left_out, denied), opaque)) => self.answer(&mut questions, left_out, denied, &opaque),
         }
+    }
+
+    /// For each premise and each conclusion, whether each request of which the premise is true satisfies the conclusion, and
+    /// the premise never fails. Premises are evaluated as match conditions, and conclusions as validations.
+    pub fn imply(
+        &self,
+        questions: &mut Questions,
+        policy: &Policy,
+        premises: &[Node],
+        conclusions: &[Node],
+    ) -> Vec<Vec<Answer>> {
+        let found = self.evaluated(policy, questions, |evaluator, requests| {
+            let wanted = truths(evaluator, conclusions)?;
+            let wanted: Vec<_> = wanted.iter().map(|one| evaluator.formulas.not(one.yes)).collect();
+            evaluator.roots = requests.roots(evaluator.formulas, true, PARAMS);
+            Ok((truths(evaluator, premises)?, wanted))
+        });
+        let (premises, wanted, opaque) = match found {
+            Err(Unsupported(why)) => {
+                let unknown = || conclusions.iter().map(|_| Answer::Unknown(why.clone())).collect();
+                return premises.iter().map(|_| unknown()).collect();
+            }
+            Ok(((premises, wanted), opaque)) => (premises, wanted, opaque),
+        };
+        let mut answers = Vec::new();
+        for premise in premises {
+            let mut answer = |denied: Formula| {
+                let fails = self.answer(questions, premise.error, TRUE, &opaque);
+                if matches!(fails, Answer::Proved(_)) {
+                    self.answer(questions, premise.yes, denied, &opaque)
+                } else {
+                    fails
+                }
+            };
+            answers.push(wanted.iter().map(|denied| answer(*denied)).collect());
+        }
+        answers
+    }
+
+    /// For each conclusion about a policy of one side, whether each request that the other side admits satisfies it.
+    /// `assumed` are expressions about requests of the other side that hold for all of them.
+    pub fn admitted_satisfy(
+        &self,
+        questions: &mut Questions,
+        admitting: Side<'_>,
+        assumed: &[Node],
+        (policy, params): (&Policy, &str),
+        conclusions: &[Node],
+    ) -> Vec<Answer> {
+        let mut doubts = BTreeSet::new();
+        let mut found = || {
+            // A key that one side names is one that the other side must know.
+            loop {
+                let before = questions.keys.len();
+                let mut admitted = Vec::new();
+                for (index, of) in admitting.policies.iter().enumerate() {
+                    let assumed = if index == 0 { assumed } else { &[] };
+                    let (yes, opaque) = self.evaluated(of, questions, |evaluator, requests| {
+                        evaluator.roots = requests.roots(evaluator.formulas, false, admitting.params);
+                        let all = truths(evaluator, assumed)?.into_iter().chain(truths(evaluator, &of.validations)?);
+                        Ok(all.map(|one| one.yes).collect::<Vec<_>>())
+                    })?;
+                    admitted.extend(yes);
+                    doubts.extend(opaque);
+                }
+                let (wanted, opaque) = self.evaluated(policy, questions, |evaluator, requests| {
+                    evaluator.roots = requests.roots(evaluator.formulas, false, params);
+                    truths(evaluator, conclusions)
+                })?;
+                doubts.extend(opaque);
+                if questions.keys.len() == before {
+                    return Ok((admitted, wanted));
+                }
+            }
+        };
+        let (admitted, wanted) = match found() {
+            Ok(found) => found,
+            Err(Unsupported(why)) => return conclusions.iter().map(|_| Answer::Unknown(why.clone())).collect(),
+        };
+        let admitted = questions.formulas.and(admitted);
+        let mut answer = |one: &Truth| {
+            let denied = questions.formulas.not(one.yes);
+            self.answer(questions, admitted, denied, &doubts)
+        };
+        wanted.iter().map(&mut answer).collect()
     }
 
     /// Whether no match condition fails.
     pub fn conditions_never_fail(&self, policy: &Policy) -> Answer {
-        let mut formulas = Formulas::default();
-        let found = self.evaluated(policy, &mut formulas, |evaluator, requests| {
-            evaluator.roots = requests.roots(evaluator.formulas, true);
-            let conditions: Vec<_> =
-                policy.conditions.iter().map(|one| evaluator.condition(one)).collect::<Result<_, _>>()?;
+        let mut questions = Questions::default();
+        let found = self.evaluated(policy, &mut questions, |evaluator, requests| {
+            evaluator.roots = requests.roots(evaluator.formulas, true, PARAMS);
+            let conditions = truths(evaluator, &policy.conditions)?;
             Ok(evaluator.formulas.or(conditions.iter().map(|one| one.error)))
         });
         match found {
             Err(Unsupported(why)) => Answer::Unknown(why),
-            Ok((fails, found)) => self.answer(&mut formulas, TRUE, fails, &found),
+            Ok((fails, opaque)) => self.answer(&mut questions, TRUE, fails, &opaque),
         }
     }
 }
 
-/// Whether no request satisfies both formulas: case by case of the second.
-fn decide(formulas: &mut Formulas, always: Formula, one_of: Formula) -> Decision {
-    let mut scopes = Scopes::default();
-    let always = formulas.normal(always, true);
-    let always = scopes.smaller(formulas, always);
-    let one_of = formulas.normal(one_of, true);
-    let one_of = scopes.smaller(formulas, one_of);
-    let cases = cases(formulas, one_of);
-    match search(formulas, always, &cases) {
+fn truths(evaluator: &mut Evaluator<'_>, of: &[Node]) -> Result<Vec<Truth>, Unsupported> {
+    of.iter().map(|one| evaluator.condition(one)).collect()
+}
+
+fn decided(outcome: Outcome) -> Decision {
+    match outcome {
         Outcome::Nothing(proved) => Decision::Proved(proved),
         Outcome::GaveUp(why) => Decision::Unknown(why.to_owned()),
         Outcome::Perhaps(solution) if !solution.complete => {
@@ -262,14 +361,6 @@ fn decide(formulas: &mut Formulas, always: Formula, one_of: Formula) -> Decision
             None => Decision::Perhaps(solution),
         },
     }
-}
-
-/// Remarks of an evaluation.
-struct Found {
-    /// The expressions that are not understood.
-    opaque: BTreeSet<String>,
-    /// The named keys of maps.
-    keys: BTreeSet<Rc<str>>,
 }
 
 /// An answer that is not yet a request.

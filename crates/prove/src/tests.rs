@@ -179,10 +179,13 @@ fn search_of_texts_finds_one_if_there_is_one() {
     for one in &properties {
         for other in &properties {
             for (has, also) in [(true, true), (true, false), (false, false)] {
-                let wanted = [(one.clone(), has), (other.clone(), also)];
+                let wanted = [(one, has), (other, also)];
                 let fits = |text: &&String| wanted.iter().all(|(of, has)| of.holds(text) == *has);
                 let expected = candidates.iter().find(fits);
-                match search.search(&wanted) {
+                let numbers = wanted.map(|(of, has)| (search.number(of), has));
+                let found = search.search(&numbers);
+                assert_eq!(search.exclusive(numbers[0], numbers[1]), found == Found::Nothing, "{wanted:?}");
+                match found {
                     Found::Text(found) => assert!(fits(&&found), "{found:?} {wanted:?}"),
                     other => assert!(expected.is_none(), "{other:?} {expected:?} {wanted:?}"),
                 }

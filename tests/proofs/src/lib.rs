@@ -5,4 +5,5 @@
 
 mod engine;
 mod fast;
+mod guards;
 mod support;
