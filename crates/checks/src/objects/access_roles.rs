@@ -74,9 +74,9 @@ pub static CHECK: ObjectCheck = ObjectCheck {
         if !rule.findings.is_empty() {
             rule.limit(ROLES, "rules", RULES, rules);
             for field in ["verbs", "apiGroups", "resources"] {
-                let longer = format!("{RULES}.exists(r, r.?{field}.orValue([]).size() > {elements})");
-                let violated = format!("{RULES}.size() <= {rules} && {longer}");
-                rule.limit_if(ROLES, &format!("rules[*].{field}"), &violated, elements);
+                rule.limit_if(ROLES, &format!("rules[*].{field}"), elements, |most| {
+                    format!("{RULES}.size() <= {rules} && {RULES}.exists(r, r.?{field}.orValue([]).size() > {most})")
+                });
             }
         }
         rule.unless_empty()

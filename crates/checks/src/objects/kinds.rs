@@ -13,12 +13,8 @@ const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
 
 pub(super) const INGRESS: ObjectResource = stored("networking.k8s.io", &["v1"], "Ingress", "ingresses");
 
-pub(super) const NETWORK_POLICY: ObjectResource = ObjectResource {
-    group: "networking.k8s.io",
-    versions: &["v1"],
-    kind: "NetworkPolicy",
-    resource: "networkpolicies",
-};
+pub(super) const NETWORK_POLICY: ObjectResource =
+    stored("networking.k8s.io", &["v1"], "NetworkPolicy", "networkpolicies");
 
 pub(super) const SERVICE: ObjectResource = of_core("Service", "services");
 pub(super) const ENDPOINTS: ObjectResource = of_core("Endpoints", "endpoints");
