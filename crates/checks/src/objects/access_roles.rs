@@ -26,8 +26,10 @@ const RULES: &str = "variables.object.?rules.orValue([])";
 /// The lists of a rule `r` in which RBAC knows wildcards (`VerbMatches`, `APIGroupMatches` and `ResourceMatches` in
 /// Kubernetes `pkg/apis/rbac/v1/evaluation_helpers.go`).
 const LISTS: &str = "(r.?verbs.orValue([]) + r.?apiGroups.orValue([]) + r.?resources.orValue([]))";
-/// The most rules that are evaluated, and the most elements of one list of a rule.
-const MOST: [usize; 2] = [128, 64];
+/// The most rules that are evaluated.
+const MOST: usize = 64;
+/// The most elements that are evaluated in each list of a rule.
+const MOST_OF_RULE: [(&str, usize); 3] = [("verbs", 32), ("apiGroups", 64), ("resources", 64)];
 
 /// The check.
 pub static CHECK: ObjectCheck = ObjectCheck {
@@ -70,12 +72,11 @@ pub static CHECK: ObjectCheck = ObjectCheck {
                 ),
             );
         }
-        let [rules, elements] = MOST;
         if !rule.findings.is_empty() {
-            rule.limit(ROLES, "rules", RULES, rules);
-            for field in ["verbs", "apiGroups", "resources"] {
-                rule.limit_if(ROLES, &format!("rules[*].{field}"), elements, |most| {
-                    format!("{RULES}.size() <= {rules} && {RULES}.exists(r, r.?{field}.orValue([]).size() > {most})")
+            rule.limit(ROLES, "rules", RULES, MOST);
+            for (field, most) in MOST_OF_RULE {
+                rule.limit_if(ROLES, &format!("rules[*].{field}"), most, |most| {
+                    format!("{RULES}.size() <= {MOST} && {RULES}.exists(r, r.?{field}.orValue([]).size() > {most})")
                 });
             }
         }

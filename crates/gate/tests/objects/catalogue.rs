@@ -147,9 +147,9 @@ fn the_largest_objects_are_evaluated_in_full() {
     let role = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "own"});
     let binding =
         object("rbac.authorization.k8s.io/v1", "RoleBinding", &json!({"roleRef": role, "subjects": subjects}));
-    let verbs: Vec<_> = (0..64).map(|n| format!("{n}{}*", "y".repeat(20))).collect();
+    let verbs: Vec<_> = (0..32).map(|n| format!("{n}{}*", "y".repeat(20))).collect();
     let resources: Vec<_> = (0..64).map(|n| format!("resource{n}*")).collect();
-    let rules: Vec<_> = (0..128).map(|_| json!({"apiGroups": [""], "resources": resources, "verbs": verbs})).collect();
+    let rules: Vec<_> = (0..64).map(|_| json!({"apiGroups": [""], "resources": resources, "verbs": verbs})).collect();
     let role = object("rbac.authorization.k8s.io/v1", "Role", &json!({"rules": rules}));
     let audiences: Vec<_> = (0..64).map(|n| format!("{n}{}", "y".repeat(200))).collect();
     let token =
