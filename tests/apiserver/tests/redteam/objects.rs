@@ -5,7 +5,7 @@
 
 use kube::Client;
 use palisade_kube_json::json::merge;
-use palisade_tests::within;
+use palisade_tests::{ensure, within};
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
@@ -365,6 +365,13 @@ async fn dying(arena: &Arena, owner: &Client, ingress: &Kind) -> Result<Tally> {
         if answer.is_admitted() { Ok(()) } else { Err(answer.short()) }
     })
     .await?;
+    // The tenant also holds its own permissions.
+    let permissions = ["roles", "rolebindings"].map(|resource| format!("{RBAC}/namespaces/{DYING}/{resource}/all"));
+    for path in &permissions {
+        let hold = json!({"metadata": {"finalizers": ["example.org/hold"]}});
+        let answer = send(owner, &Request::new("PATCH", path, MERGE, &hold)).await;
+        ensure!(answer.is_admitted(), "{path}: {}", answer.short());
+    }
     let deletion = send(owner, &Request::delete(format!("/api/v1/namespaces/{DYING}"))).await;
     let mut tally = Tally::default();
     tally.must(deletion.is_admitted(), format!("the tenant deletes its namespace: {}", deletion.short()));
@@ -379,11 +386,14 @@ async fn dying(arena: &Arena, owner: &Client, ingress: &Kind) -> Result<Tally> {
     };
     let attacks = vec![
         update("another host", &hosts("other.toolforge.org"), Expect::check("parameters")),
-        update("another class", &json!({"spec": {"ingressClassName": "internal"}}), Expect::check("networkClasses")),
+        update("another class", &json!({"spec": {"ingressClassName": "internal"}}), Expect::check("parameters")),
         update("a label", &json!({"metadata": {"labels": {"a": "b"}}}), Expect::Admitted),
         update("no finalizer", &json!({"metadata": {"finalizers": null}}), Expect::Admitted),
     ];
     tally.add(crate::table::make_in_turn(owner, attacks).await);
+    for path in permissions.iter().rev() {
+        arena.demand(&Request::new("PATCH", path, MERGE, &json!({"metadata": {"finalizers": null}}))).await?;
+    }
     let gone = within(LIMIT, "gone", || async {
         let answer = arena.ask(&Request::get(format!("/api/v1/namespaces/{DYING}"))).await;
         if answer.status == 404 { Ok(()) } else { Err(answer.body["status"].to_string()) }
