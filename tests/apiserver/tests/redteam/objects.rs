@@ -245,10 +245,8 @@ pub(crate) async fn objects_of_tenants(arena: &mut Arena) -> Result<Tally> {
     let by_name = |name: &'static str| format!("system:serviceaccount:kube-system:{name}");
     let slices = client_of(&arena.cluster, &by_name("endpointslice-controller"), &accounts).await?;
     let volumes = client_of(&arena.cluster, &by_name("ephemeral-volume-controller"), &accounts).await?;
-    let mut kinds: Vec<Kind> = Vec::new();
-    for text in CASES {
-        kinds.extend(serde_saphyr::from_str::<Vec<Kind>>(text)?);
-    }
+    let kinds: Vec<Vec<Kind>> = CASES.into_iter().map(serde_saphyr::from_str).collect::<std::result::Result<_, _>>()?;
+    let kinds: Vec<Kind> = kinds.into_iter().flatten().collect();
     define(arena, &kinds).await?;
     for namespace in [NAMESPACE, DYING] {
         give(arena, namespace, &owner).await?;
@@ -308,11 +306,10 @@ fn of_old(path: &str) -> Vec<Attack> {
             hosts(),
         ),
         patch("another host", &json!({"spec": {"rules": [{"host": "third.toolforge.org"}]}}), hosts()),
-        patch("TLS", &json!({"spec": {"tls": [{"hosts": ["weather.toolforge.org"]}]}}), hosts()),
     ]
 }
 
-/// What the tenant may hope to change around its objects.
+/// Changes of the namespace and its parameters.
 fn of_namespace() -> Vec<Attack> {
     let namespace = format!("/api/v1/namespaces/{NAMESPACE}");
     let params = format!("/apis/toolsecurity.dev/v1alpha1/namespaces/{NAMESPACE}/toolsecurityparams/{TEST}");
@@ -342,10 +339,9 @@ fn of_namespace() -> Vec<Attack> {
 async fn none_exists(arena: &Arena, kind: &Kind, target: &Json, tally: &mut Tally) {
     let all = arena.ask(&Request::get(kind.path(NAMESPACE, target))).await.body;
     let items = all["items"].as_array().cloned().unwrap_or_default();
-    let kept = ["target", "old", "all"];
     for item in &items {
         let name = item["metadata"]["name"].as_str().unwrap_or_default();
-        if !kept.contains(&name) {
+        if !["target", "old", "all"].contains(&name) {
             tally.holes.push(format!("there is {} {name}", kind.resource));
         }
     }
