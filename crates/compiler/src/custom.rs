@@ -6,7 +6,11 @@
 use palisade_api::{
     CustomCheck, CustomDefault, CustomTarget, Diagnostic, Location, ToolSecurityProfileSpec, catalogue, names, objects,
 };
-use palisade_cel::format::Verbatim;
+use palisade_cel::{
+    ast::{Expr, Node},
+    format::Verbatim,
+    parse::parse,
+};
 use palisade_checks::{DefaultValue, FieldDefault, Subject, cel};
 use palisade_kube_json::field_path::FieldPath;
 
@@ -14,6 +18,7 @@ use crate::{
     ExpressionStyle,
     exceptions::{ExemptionScope, unless_lifted},
     kinds,
+    style::SYNTAX,
 };
 
 /// A custom check in a profile and in its policies.
@@ -49,9 +54,11 @@ impl Custom {
         [self.check.expression.as_str()].into_iter().chain(self.check.message_expression.as_deref())
     }
 
-    /// Whether an expression may read parameters: the word is in it.
+    /// Whether an expression may read parameters: it has the name, be it of a loop variable. A field can have it, too.
     pub fn mentions_params(&self) -> bool {
-        self.expressions().any(|expression| expression.contains("params"))
+        let is_name = |node: &Node| matches!(&node.expr, Expr::Ident(name) if name.trim_start_matches('.') == "params");
+        let reads = |text: &str| parse(text, SYNTAX).map_or(true, |tree| tree.root.descendants().any(is_name));
+        self.expressions().any(|expression| expression.contains("params") && reads(expression))
     }
 
     /// The default of the check for an unset field, if it has one.

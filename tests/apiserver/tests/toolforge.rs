@@ -105,7 +105,8 @@ pub(crate) async fn example_answers_what_a_tool_expects(cluster: &mut Cluster) -
         cluster.create_namespace(name, &json!({"tenancy": "tool", "test": TEST}), &uid).await?;
     }
     define(cluster).await?;
-    for name in OTHERS.into_iter().chain([BUILDS, PLATFORM]) {
+    cluster.create_namespace(BUILDS, &json!({"tenancy": "builds", "test": TEST}), &json!({})).await?;
+    for name in OTHERS.into_iter().chain([PLATFORM]) {
         cluster.create_namespace(&namespace(name), &json!({"test": TEST}), &json!({})).await?;
     }
     for case in &cases {

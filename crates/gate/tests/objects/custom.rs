@@ -273,3 +273,20 @@ fn mistakes_have_their_place_in_the_profile() {
         "{found}"
     );
 }
+
+/// Pipelines of Tekton have such a field.
+#[test]
+fn a_field_with_the_name_of_parameters_needs_none() {
+    let compiled = compiled(&json!({"customChecks": [{
+        "id": "few", "target": "Object", "message": "too many",
+        "kinds": [{"group": "example.org", "versions": ["v1"], "resource": "widgets"}],
+        "expression": "object.spec.?params.orValue([]).size() < 2 && object.spec['params'].all(p, p != 'params')",
+    }]}));
+    assert!(!compiled.is_parameterized());
+    let of = |params: Json| object("example.org/v1", "Widget", &json!({"spec": {"params": params}}));
+    for minor in Minor::ALL {
+        let server = Enforced::complete(minor, &compiled);
+        assert_eq!(server.create(&of(json!(["a"]))), "");
+        assert!(server.create(&of(json!(["a", "b"]))).contains("[few]"));
+    }
+}

@@ -5,7 +5,7 @@
 
 use kube::Client;
 use palisade_kube_json::json::merge;
-use palisade_tests::within;
+use palisade_tests::{ensure, within};
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
@@ -245,10 +245,8 @@ pub(crate) async fn objects_of_tenants(arena: &mut Arena) -> Result<Tally> {
     let by_name = |name: &'static str| format!("system:serviceaccount:kube-system:{name}");
     let slices = client_of(&arena.cluster, &by_name("endpointslice-controller"), &accounts).await?;
     let volumes = client_of(&arena.cluster, &by_name("ephemeral-volume-controller"), &accounts).await?;
-    let mut kinds: Vec<Kind> = Vec::new();
-    for text in CASES {
-        kinds.extend(serde_saphyr::from_str::<Vec<Kind>>(text)?);
-    }
+    let kinds: Vec<Vec<Kind>> = CASES.into_iter().map(serde_saphyr::from_str).collect::<std::result::Result<_, _>>()?;
+    let kinds: Vec<Kind> = kinds.into_iter().flatten().collect();
     define(arena, &kinds).await?;
     for namespace in [NAMESPACE, DYING] {
         give(arena, namespace, &owner).await?;
@@ -308,11 +306,10 @@ fn of_old(path: &str) -> Vec<Attack> {
             hosts(),
         ),
         patch("another host", &json!({"spec": {"rules": [{"host": "third.toolforge.org"}]}}), hosts()),
-        patch("TLS", &json!({"spec": {"tls": [{"hosts": ["weather.toolforge.org"]}]}}), hosts()),
     ]
 }
 
-/// What the tenant may hope to change around its objects.
+/// Changes of the namespace and its parameters.
 fn of_namespace() -> Vec<Attack> {
     let namespace = format!("/api/v1/namespaces/{NAMESPACE}");
     let params = format!("/apis/toolsecurity.dev/v1alpha1/namespaces/{NAMESPACE}/toolsecurityparams/{TEST}");
@@ -342,10 +339,9 @@ fn of_namespace() -> Vec<Attack> {
 async fn none_exists(arena: &Arena, kind: &Kind, target: &Json, tally: &mut Tally) {
     let all = arena.ask(&Request::get(kind.path(NAMESPACE, target))).await.body;
     let items = all["items"].as_array().cloned().unwrap_or_default();
-    let kept = ["target", "old", "all"];
     for item in &items {
         let name = item["metadata"]["name"].as_str().unwrap_or_default();
-        if !kept.contains(&name) {
+        if !["target", "old", "all"].contains(&name) {
             tally.holes.push(format!("there is {} {name}", kind.resource));
         }
     }
@@ -365,6 +361,13 @@ async fn dying(arena: &Arena, owner: &Client, ingress: &Kind) -> Result<Tally> {
         if answer.is_admitted() { Ok(()) } else { Err(answer.short()) }
     })
     .await?;
+    // The tenant also holds its own permissions.
+    let permissions = ["roles", "rolebindings"].map(|resource| format!("{RBAC}/namespaces/{DYING}/{resource}/all"));
+    for path in &permissions {
+        let hold = json!({"metadata": {"finalizers": ["example.org/hold"]}});
+        let answer = send(owner, &Request::new("PATCH", path, MERGE, &hold)).await;
+        ensure!(answer.is_admitted(), "{path}: {}", answer.short());
+    }
     let deletion = send(owner, &Request::delete(format!("/api/v1/namespaces/{DYING}"))).await;
     let mut tally = Tally::default();
     tally.must(deletion.is_admitted(), format!("the tenant deletes its namespace: {}", deletion.short()));
@@ -379,11 +382,14 @@ async fn dying(arena: &Arena, owner: &Client, ingress: &Kind) -> Result<Tally> {
     };
     let attacks = vec![
         update("another host", &hosts("other.toolforge.org"), Expect::check("parameters")),
-        update("another class", &json!({"spec": {"ingressClassName": "internal"}}), Expect::check("networkClasses")),
+        update("another class", &json!({"spec": {"ingressClassName": "internal"}}), Expect::check("parameters")),
         update("a label", &json!({"metadata": {"labels": {"a": "b"}}}), Expect::Admitted),
         update("no finalizer", &json!({"metadata": {"finalizers": null}}), Expect::Admitted),
     ];
     tally.add(crate::table::make_in_turn(owner, attacks).await);
+    for path in permissions.iter().rev() {
+        arena.demand(&Request::new("PATCH", path, MERGE, &json!({"metadata": {"finalizers": null}}))).await?;
+    }
     let gone = within(LIMIT, "gone", || async {
         let answer = arena.ask(&Request::get(format!("/api/v1/namespaces/{DYING}"))).await;
         if answer.status == 404 { Ok(()) } else { Err(answer.body["status"].to_string()) }
