@@ -31,6 +31,7 @@ const PARTS: [(&str, &[&str]); 5] = [
             "custom-checks.md",
             "objects.md",
             "mutation.md",
+            "injection.md",
             "generate.md",
             "rollout.md",
             "preview.md",
