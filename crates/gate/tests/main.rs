@@ -19,6 +19,7 @@ mod generated;
 mod guard;
 mod mutating;
 mod objects;
+mod proofs;
 mod properties;
 mod redirects;
 mod standards;
