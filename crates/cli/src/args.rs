@@ -6,9 +6,9 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::{
     audit::AuditArgs, check::CheckArgs, compare::DiffArgs, dump::DumpArgs, eval::EvalArgs, exception::ExceptionCommand,
-    history::HistoryArgs, lint::LintArgs, migrate::PspArgs, new::NewCommand, prove::ProveArgs, readiness::ReportArgs,
-    render::RenderArgs, replay::ReplayArgs, rollback::RollbackArgs, rollout::RolloutCommand, status::StatusArgs,
-    style::Color, suggest::SuggestArgs, test::TestArgs, why::WhyArgs,
+    history::HistoryArgs, lint::LintArgs, migrate::PspArgs, new::NewCommand, prove::ProveArgs, readiness::ReportArgs, render::RenderArgs,
+    replay::ReplayArgs, rollback::RollbackArgs, rollout::RolloutCommand, status::StatusArgs, style::Color,
+    suggest::SuggestArgs, test::TestArgs, why::WhyArgs,
 };
 
 /// The commands by task, as the help of `palisade` lists them.

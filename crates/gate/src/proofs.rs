@@ -1,6 +1,5 @@
-//! Proofs that the fast path admits no violation of a custom check. Terms of a match condition without a proof are left
-//! out, and the requests for which they would hold are evaluated in full. For the checks of the catalogue, `tests/proofs`
-//! proves the derivation: a proof for all checks takes too long for each compilation.
+//! Proofs that the fast path admits no violation. Terms of a match condition without a proof are left out, and the
+//! requests for which they would hold are evaluated in full.
 
 use std::{collections::BTreeSet, sync::LazyLock};
 
@@ -15,7 +14,7 @@ use palisade_cel::{
     format::{WIDTH, print},
     schema::{Kind, Schemas},
 };
-use palisade_compiler::{Compiled, PolicyWithBindings, Unproved};
+use palisade_compiler::{Compiled, PolicyWithBindings, Unproved, VIOLATIONS};
 use palisade_kube_json::workload::WORKLOADS;
 use palisade_prove::{
     Answer, Operation, Policy, Questions, Requests,
@@ -32,11 +31,8 @@ pub(crate) static SCHEMAS: LazyLock<Schemas> = LazyLock::new(|| {
     schemas
 });
 
-/// The beginning of the variables of custom checks.
-const CUSTOM: &str = "custom_";
 /// The variables that the list of violations reads and that are no check.
-pub(crate) const HELPERS: [&str; 6] =
-    ["exempt", "withinBounds", "overBounds", "unchanged", "sameAnnotations", "updated"];
+pub(crate) const HELPERS: [&str; 6] = ["exempt", "withinBounds", "overBounds", "unchanged", "sameAnnotations", "updated"];
 
 /// The type of parameters.
 pub(crate) fn params_type() -> Option<Type> {
@@ -74,31 +70,23 @@ fn proved_terms(
     let variables = spec.variables.iter().flatten().map(|one| (one.name.as_str(), one.expression.as_str()));
     let conditions = spec.match_conditions.iter().flatten().map(|one| one.expression.as_str());
     let validations = spec.validations.iter().flatten().map(|one| one.expression.as_str());
-    let unreadable =
-        || vec![Unproved { policy: String::new(), checks: Vec::new(), reason: "it does not parse".into() }];
+    let unreadable = || vec![Unproved { policy: String::new(), checks: Vec::new(), reason: "it does not parse".into() }];
     let Some(policy) = Policy::parse(variables, conditions, validations) else { return (Vec::new(), unreadable()) };
     let [condition] = policy.conditions.as_slice() else { return (Vec::new(), unreadable()) };
     let terms = terms(condition);
-    let customs: Vec<&String> = policy.variables.keys().filter(|name| name.starts_with(CUSTOM)).collect();
-    if customs.is_empty() {
-        return (terms, Vec::new());
-    }
-    let goal = |name: &&String| expression(&format!("variables.exempt || variables.{name}.size() == 0"));
-    let Some(goals) = customs.iter().map(goal).collect::<Option<Vec<_>>>() else { return (Vec::new(), unreadable()) };
     let params = params.filter(|_| spec.param_kind.is_some());
     let mut reasons: Vec<Option<Unproved>> = vec![None; terms.len()];
-    let mut questions = Questions::brief();
+    let mut questions = Questions::default();
     for (kind, object) in kinds(spec, shape) {
         for operation in [Operation::Create, Operation::Update] {
             let requests = Requests { object: &object, kind: &kind, operation, params };
             let open: Vec<usize> = (0..terms.len()).filter(|term| reasons[*term].is_none()).collect();
             let asked: Vec<Node> = open.iter().map(|term| terms[*term].clone()).collect();
-            let answers = requests.imply(&mut questions, &policy, &asked, &goals);
+            let answers = requests.imply(&mut questions, &policy, &asked, &policy.validations);
             for (term, answers) in open.into_iter().zip(answers) {
-                let ids = customs.iter().map(|name| name.trim_start_matches(CUSTOM).to_owned());
-                let failed = ids.zip(answers).filter(|(_, answer)| !matches!(answer, Answer::Proved(_)));
-                let (checks, mut failed): (Vec<_>, Vec<_>) = failed.unzip();
-                let Some(failed) = failed.pop() else { continue };
+                let failed = answers.into_iter().find(|answer| !matches!(answer, Answer::Proved(_)));
+                let Some(failed) = failed else { continue };
+                let checks = blamed(&requests, &mut questions, &policy, &terms[term]);
                 let operation = if operation == Operation::Create { "create" } else { "update" };
                 let reason = match failed {
                     Answer::Unknown(why) => why,
@@ -112,6 +100,21 @@ fn proved_terms(
     }
     let kept = terms.into_iter().zip(&reasons).filter(|(_, reason)| reason.is_none()).map(|(term, _)| term).collect();
     (kept, reasons.into_iter().flatten().collect())
+}
+
+/// The checks for which a term is not proved.
+fn blamed(requests: &Requests<'_>, questions: &mut Questions, policy: &Policy, term: &Node) -> Vec<String> {
+    // The list of violations adds the lists of checks.
+    let Some(violations) = policy.variables.get(VIOLATIONS) else { return Vec::new() };
+    let (mut ids, mut goals) = (BTreeSet::new(), Vec::new());
+    read_variables(violations, &mut ids);
+    ids.retain(|id| !HELPERS.contains(&id.as_str()));
+    for id in &ids {
+        goals.extend(expression(&format!("variables.exempt || variables.{id}.size() == 0")));
+    }
+    let answers = requests.imply(questions, policy, std::slice::from_ref(term), &goals).pop().unwrap_or_default();
+    let failed = ids.into_iter().zip(answers).filter(|(_, answer)| !matches!(answer, Answer::Proved(_)));
+    failed.map(|(id, _)| id.strip_prefix("custom_").unwrap_or(&id).to_owned()).collect()
 }
 
 /// The variables that an expression reads itself.
@@ -132,12 +135,11 @@ fn kinds(spec: &ValidatingAdmissionPolicySpec, shape: Shape) -> Vec<(String, Typ
         Shape::Workloads => {
             WORKLOADS.iter().map(|one| Kind::parse(&format!("{}/{}", one.api_version, one.kind))).collect()
         }
-        Shape::Objects => {
-            resources(spec).map(|[group, version, resource]| kinds_of(group, version, resource).pop()).collect()
-        }
+        Shape::Objects => resources(spec)
+            .map(|[group, version, resource]| kinds_of(group, version, resource).pop())
+            .collect(),
     };
-    let of = |kind: Option<Kind>| match kind.as_ref().and_then(|kind| Some((kind, universe::of_kind(&SCHEMAS, kind)?)))
-    {
+    let of = |kind: Option<Kind>| match kind.as_ref().and_then(|kind| Some((kind, universe::of_kind(&SCHEMAS, kind)?))) {
         Some((kind, of)) => (kind.kind.clone(), of),
         None => (String::new(), Type::Other),
     };
@@ -191,8 +193,7 @@ fn keep(pair: &mut PolicyWithBindings, terms: Vec<Node>) {
     match (printed, spec.match_conditions.as_mut().and_then(|all| all.first_mut())) {
         (Some(printed), Some(condition)) => {
             let comment = condition.expression.lines().next().filter(|line| line.starts_with("//"));
-            let comment =
-                comment.map(|line| format!("{line}\n// some terms are left out: no proof shows that they are sound\n"));
+            let comment = comment.map(|line| format!("{line}\n// some terms are left out: no proof shows that they are sound\n"));
             condition.expression = format!("{}{}", comment.unwrap_or_default(), printed.text);
         }
         _ => spec.match_conditions = None,

@@ -19,7 +19,6 @@ mod generated;
 mod guard;
 mod mutating;
 mod objects;
-mod proofs;
 mod properties;
 mod redirects;
 mod standards;

@@ -33,7 +33,7 @@ pub struct Clauses<'a> {
     /// The clauses.
     pub clauses: Vec<Vec<Literal>>,
     /// The variables of atoms.
-    pub atoms: BTreeMap<Formula, Literal>,
+    pub atoms: BTreeMap<Atom, Literal>,
     /// The named elements of each list.
     pub elements: BTreeMap<Path, Vec<Var>>,
     literals: BTreeMap<Formula, Literal>,
@@ -46,7 +46,6 @@ pub struct Clauses<'a> {
     /// The literals of the cases.
     pub cases: Vec<Literal>,
     needs: BTreeMap<Formula, bool>,
-    quantified: BTreeMap<Formula, bool>,
     few: bool,
     complete: bool,
 }
@@ -68,7 +67,6 @@ impl<'a> Clauses<'a> {
             names: 0,
             cases: Vec::new(),
             needs: BTreeMap::new(),
-            quantified: BTreeMap::new(),
             few,
             complete: true,
         };
@@ -81,7 +79,7 @@ impl<'a> Clauses<'a> {
                 break;
             }
             let exists = all.exists(&list, element);
-            let body = all.formulas.with(body, var, element);
+            let body = all.formulas.rename(body, &BTreeMap::from([(var, element)]));
             if body != TRUE {
                 let body = all.literal(body);
                 all.clauses.push(vec![-holds, -exists, body]);
@@ -107,20 +105,6 @@ impl<'a> Clauses<'a> {
 
     /// The variable of an atom.
     pub fn atom(&mut self, atom: Atom) -> Literal {
-        let atom = self.formulas.atom(atom);
-        self.known_atom(atom)
-    }
-
-    /// The atoms, each with its variable.
-    pub fn named_atoms(&self) -> Vec<(Atom, Literal)> {
-        let of = |(atom, literal): (&Formula, &Literal)| match self.formulas.node(*atom) {
-            Node::Atom(atom) => Some((atom.clone(), *literal)),
-            _ => None,
-        };
-        self.atoms.iter().filter_map(of).collect()
-    }
-
-    fn known_atom(&mut self, atom: Formula) -> Literal {
         if let Some(found) = self.atoms.get(&atom) {
             return *found;
         }
@@ -140,9 +124,8 @@ impl<'a> Clauses<'a> {
             return None;
         }
         self.names += 1;
-        let known = self.elements.entry(Rc::clone(list)).or_default();
-        let element = self.formulas.named(list, known.len());
-        known.push(element);
+        let element = self.formulas.fresh();
+        self.elements.entry(Rc::clone(list)).or_default().push(element);
         for (literal, var, body) in self.universal.get(list).into_iter().flatten() {
             self.open.push_back((Rc::clone(list), element, *literal, *var, *body));
         }
@@ -164,9 +147,9 @@ impl<'a> Clauses<'a> {
                 self.clauses.push(vec![if value { literal } else { -literal }]);
                 literal
             }
-            Node::Atom(atom) => self.asserted(of, &atom),
-            Node::Not(of) => match self.formulas.node(of) {
-                Node::Atom(_) => -self.known_atom(of),
+            Node::Atom(atom) => self.asserted(atom),
+            Node::Not(of) => match self.formulas.node(of).clone() {
+                Node::Atom(atom) => -self.atom(atom),
                 // The form is normal, so there is no such; a free variable says nothing, which is safe.
                 _ => self.fresh(),
             },
@@ -200,9 +183,6 @@ impl<'a> Clauses<'a> {
 
     /// A formula and its opposite do not both hold, whatever is known of their elements.
     fn opposed(&mut self, of: Formula, literal: Literal) {
-        if !self.is_quantified(of) {
-            return;
-        }
         let opposite = self.formulas.normal(of, false);
         if let Some(other) = self.literals.get(&opposite) {
             self.clauses.push(vec![-literal, -*other]);
@@ -238,20 +218,6 @@ impl<'a> Clauses<'a> {
         }
         self.clauses.push(clause);
         literal
-    }
-
-    /// Whether it speaks of all elements of a list, or of one of them.
-    fn is_quantified(&mut self, of: Formula) -> bool {
-        if let Some(found) = self.quantified.get(&of) {
-            return *found;
-        }
-        let found = match self.formulas.node(of).clone() {
-            Node::Exists(..) | Node::Forall(..) => true,
-            Node::And(parts) | Node::Or(parts) => parts.iter().any(|part| self.is_quantified(*part)),
-            _ => false,
-        };
-        self.quantified.insert(of, found);
-        found
     }
 
     /// Whether it says that an element exists.
@@ -315,7 +281,7 @@ impl<'a> Clauses<'a> {
                     pool.names.entry(Rc::clone(&list)).or_default().push(element);
                 }
                 let exists = self.exists(&list, element);
-                let body = self.formulas.with(body, var, element);
+                let body = self.formulas.rename(body, &BTreeMap::from([(var, element)]));
                 let body = self.pooled(body, pool, used);
                 self.clauses.extend([vec![-literal, exists], vec![-literal, body]]);
                 literal
@@ -330,22 +296,22 @@ impl<'a> Clauses<'a> {
         let Some(element) = element else { return literal };
         let exists = self.exists(list, element);
         self.clauses.push(vec![-literal, exists]);
-        let body = self.formulas.with(body, var, element);
+        let body = self.formulas.rename(body, &BTreeMap::from([(var, element)]));
         let body = self.literal(body);
         self.clauses.push(vec![-literal, body]);
         literal
     }
 
     /// The variable of an atom that is asserted. A list that must be long has an element.
-    fn asserted(&mut self, of: Formula, atom: &Atom) -> Literal {
-        let list = match atom {
+    fn asserted(&mut self, atom: Atom) -> Literal {
+        let list = match &atom {
             Atom::Long(lists, least) if *least > 0 => match &**lists {
                 [list] => Some(Rc::clone(list)),
                 _ => None,
             },
             _ => None,
         };
-        let literal = self.known_atom(of);
+        let literal = self.atom(atom);
         if self.few && list.is_some() {
             self.complete = false;
         } else if let Some(list) = list {

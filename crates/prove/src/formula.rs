@@ -72,13 +72,6 @@ pub enum Atom {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Formula(u32);
 
-impl Formula {
-    /// Its number.
-    pub(crate) const fn place(self) -> usize {
-        self.0 as usize
-    }
-}
-
 /// A formula, with its parts.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Node {
@@ -104,14 +97,11 @@ pub struct Formulas {
     nodes: Vec<Node>,
     /// By the hash of their nodes.
     ids: BTreeMap<u64, Vec<Formula>>,
-    free: Vec<Rc<[Var]>>,
+    free: Vec<Rc<BTreeSet<Var>>>,
     names: BTreeMap<(Path, u32), Var>,
     levels: BTreeMap<Var, (Path, u32)>,
     next: u32,
-    /// The elements that are named, by list and number.
-    constants: BTreeMap<(Path, usize), Var>,
-    pub(crate) normal: Vec<[Option<Formula>; 2]>,
-    pub(crate) renamed: BTreeMap<(Formula, Var, Var), Formula>,
+    negated: BTreeMap<(Formula, bool), Formula>,
 }
 
 /// Never true.
@@ -128,9 +118,7 @@ impl Default for Formulas {
             names: BTreeMap::new(),
             levels: BTreeMap::new(),
             next: 0,
-            constants: BTreeMap::new(),
-            normal: Vec::new(),
-            renamed: BTreeMap::new(),
+            negated: BTreeMap::new(),
         };
         all.make(Node::Constant(false));
         all.make(Node::Constant(true));
@@ -173,54 +161,38 @@ impl Formulas {
         Var(self.next)
     }
 
-    fn known(&self, hash: u64, node: &Node) -> Option<Formula> {
-        self.ids.get(&hash).into_iter().flatten().copied().find(|one| self.node(*one) == node)
-    }
-
-    pub(crate) fn make(&mut self, node: Node) -> Formula {
+    fn make(&mut self, node: Node) -> Formula {
         let hash = mix::hash(&node);
-        if let Some(found) = self.known(hash, &node) {
-            return found;
+        if let Some(found) = self.ids.get(&hash).into_iter().flatten().find(|one| *self.node(**one) == node) {
+            return *found;
         }
         let made = Formula(u32::try_from(self.nodes.len()).unwrap_or(u32::MAX));
         let free = self.free_of(&node);
         self.nodes.push(node);
-        self.free.push(free);
+        self.free.push(Rc::new(free));
         self.ids.entry(hash).or_default().push(made);
         made
     }
 
-    fn free_of(&self, node: &Node) -> Rc<[Var]> {
-        let mut free: Vec<Var> = Vec::new();
+    fn free_of(&self, node: &Node) -> BTreeSet<Var> {
+        let mut free = BTreeSet::new();
         match node {
             Node::Constant(_) => {}
             Node::Atom(atom) => atom.paths(&mut |path| free.extend(elements(path))),
-            Node::Not(of) => return Rc::clone(&self.free[of.0 as usize]),
+            Node::Not(of) => free.extend(self.free(*of)),
             Node::And(of) | Node::Or(of) => of.iter().for_each(|of| free.extend(self.free(*of))),
             Node::Exists(list, var, of) | Node::Forall(list, var, of) => {
-                free.extend(self.free(*of).iter().filter(|free| *free != var));
+                free.extend(self.free(*of));
+                free.remove(var);
                 free.extend(elements(list));
             }
         }
-        free.sort_unstable();
-        free.dedup();
-        free.into()
+        free
     }
 
     /// The elements in it that no quantifier in it binds.
-    pub fn free(&self, of: Formula) -> &[Var] {
+    pub fn free(&self, of: Formula) -> &BTreeSet<Var> {
         &self.free[of.0 as usize]
-    }
-
-    /// The name of an element of a list, by its number: the same one in each search.
-    pub fn named(&mut self, list: &Path, number: usize) -> Var {
-        let key = (Rc::clone(list), number);
-        if let Some(found) = self.constants.get(&key) {
-            return *found;
-        }
-        let name = self.fresh();
-        self.constants.insert(key, name);
-        name
     }
 
     /// A question.
@@ -259,7 +231,7 @@ impl Formulas {
     }
 
     /// `all`: whether it is a conjunction.
-    pub(crate) fn join(&mut self, parts: impl IntoIterator<Item = Formula>, all: bool) -> Formula {
+    fn join(&mut self, parts: impl IntoIterator<Item = Formula>, all: bool) -> Formula {
         let (unit, zero) = (Self::constant(all), Self::constant(!all));
         let mut open: Vec<Formula> = parts.into_iter().collect();
         open.reverse();
@@ -275,12 +247,8 @@ impl Formulas {
                 Node::And(of) if all => open.extend(of.iter().rev()),
                 Node::Or(of) if !all => open.extend(of.iter().rev()),
                 _ => {
-                    let not = Node::Not(part);
-                    let opposite = match self.node(part) {
-                        Node::Not(of) => Some(*of),
-                        _ => self.known(mix::hash(&not), &not),
-                    };
-                    if opposite.is_some_and(|not| seen.contains(&not)) {
+                    let not = self.not(part);
+                    if seen.contains(&not) {
                         return zero;
                     }
                     if seen.insert(part) {
@@ -348,5 +316,76 @@ impl Formulas {
         };
         known.insert(of, level);
         level
+    }
+
+    /// The formula with other elements. None of the new ones is bound in it.
+    pub fn rename(&mut self, of: Formula, names: &BTreeMap<Var, Var>) -> Formula {
+        self.renamed(of, names, &mut BTreeMap::new())
+    }
+
+    fn renamed(&mut self, of: Formula, names: &BTreeMap<Var, Var>, done: &mut BTreeMap<Formula, Formula>) -> Formula {
+        if !self.free(of).iter().any(|var| names.contains_key(var)) {
+            return of;
+        }
+        if let Some(found) = done.get(&of) {
+            return *found;
+        }
+        let result = match self.node(of).clone() {
+            Node::Constant(_) => of,
+            Node::Atom(atom) => self.atom(atom.renamed(names)),
+            Node::Not(part) => {
+                let part = self.renamed(part, names, done);
+                self.not(part)
+            }
+            Node::And(parts) => {
+                let parts: Vec<_> = parts.iter().map(|part| self.renamed(*part, names, done)).collect();
+                self.and(parts)
+            }
+            Node::Or(parts) => {
+                let parts: Vec<_> = parts.iter().map(|part| self.renamed(*part, names, done)).collect();
+                self.or(parts)
+            }
+            Node::Exists(list, var, body) => {
+                let body = self.renamed(body, names, done);
+                self.make(Node::Exists(path_renamed(&list, names), var, body))
+            }
+            Node::Forall(list, var, body) => {
+                let body = self.renamed(body, names, done);
+                self.make(Node::Forall(path_renamed(&list, names), var, body))
+            }
+        };
+        done.insert(of, result);
+        result
+    }
+
+    /// The formula, or its opposite, with `Not` only at atoms.
+    pub fn normal(&mut self, of: Formula, positive: bool) -> Formula {
+        if let Some(found) = self.negated.get(&(of, positive)) {
+            return *found;
+        }
+        let result = match self.node(of).clone() {
+            Node::Constant(value) => Self::constant(value == positive),
+            Node::Atom(_) if positive => of,
+            Node::Atom(_) => self.not(of),
+            Node::Not(part) => self.normal(part, !positive),
+            Node::And(parts) => {
+                let parts: Vec<_> = parts.iter().map(|part| self.normal(*part, positive)).collect();
+                self.join(parts, positive)
+            }
+            Node::Or(parts) => {
+                let parts: Vec<_> = parts.iter().map(|part| self.normal(*part, positive)).collect();
+                self.join(parts, !positive)
+            }
+            Node::Exists(list, var, body) => {
+                let body = self.normal(body, positive);
+                self.make(if positive { Node::Exists(list, var, body) } else { Node::Forall(list, var, body) })
+            }
+            Node::Forall(list, var, body) => {
+                let body = self.normal(body, positive);
+                self.make(if positive { Node::Forall(list, var, body) } else { Node::Exists(list, var, body) })
+            }
+        };
+        self.negated.insert((of, positive), result);
+        result
     }
 }

@@ -8,7 +8,7 @@
 //!
 //! Each module uses only modules before it:
 //!
-//! 1. Formulas: `mix`, `path`, `formula`, `change`, `atom`, `scope`.
+//! 1. Formulas: `mix`, `path`, `formula`, `atom`, `scope`.
 //! 2. The types of requests, and expressions as formulas: `universe`, `symbolic`.
 //! 3. Clauses: `rup`, `clauses`.
 //! 4. Texts and numbers: `property`, `text`, `theory`.
@@ -17,7 +17,6 @@
 #![warn(missing_docs)]
 
 mod atom;
-mod change;
 pub mod clauses;
 pub mod concrete;
 mod decide;

@@ -101,15 +101,6 @@ pub struct Questions {
     decider: Decider,
 }
 
-impl Questions {
-    /// Questions whose answer is unknown unless a short search proves it.
-    pub fn brief() -> Self {
-        let mut questions = Self::default();
-        questions.decider.brief = true;
-        questions
-    }
-}
-
 /// Expressions as formulas.
 #[derive(Debug)]
 pub struct Encoded {

@@ -18,8 +18,6 @@ use crate::{
 
 /// The most conflicts of atoms that are learnt, and the most steps of a search.
 const MOST_ROUNDS: usize = 3000;
-/// The same of a search that is only tried.
-const ROUNDS_OF_A_TRIAL: usize = 100;
 const MOST_STEPS: usize = 200_000;
 
 /// Shows that no request satisfies a formula.
@@ -77,8 +75,7 @@ impl Certificate {
 
     /// As [`Self::check`], with the characters of at least these texts.
     fn check_with(&self, texts: &mut Texts) -> Option<Proved> {
-        let (variables, atoms): (Vec<_>, Vec<_>) =
-            self.atoms.iter().map(|(literal, atom)| (*literal, atom.clone())).unzip();
+        let (variables, atoms): (Vec<_>, Vec<_>) = self.atoms.iter().map(|(literal, atom)| (*literal, atom.clone())).unzip();
         let mut theory = Theory::new(&atoms, texts);
         let sound = self.conflicts.iter().all(|clause| {
             let of = |literal: &Literal| Some((variables.binary_search(&literal.abs()).ok()?, *literal < 0));
@@ -163,27 +160,15 @@ pub fn search(formulas: &mut Formulas, session: &mut Session, always: Formula, c
     let cases: Vec<_> = cases.iter().copied().filter(|case| formulas.and([always, *case]) != FALSE).collect();
     // With few names, some cases only seem to be possible.
     let mut seeming = Vec::new();
-    let easy = one_search(formulas, session, (always, MOST_ROUNDS), &cases, true, &mut seeming);
+    let easy = one_search(formulas, session, always, &cases, true, &mut seeming);
     let Outcome::Nothing(proved) = easy else { return easy };
     if seeming.is_empty() {
         return Outcome::Nothing(proved);
     }
     let cases: Vec<_> = seeming.into_iter().filter_map(|case| cases.get(case).copied()).collect();
-    match one_search(formulas, session, (always, MOST_ROUNDS), &cases, false, &mut Vec::new()) {
+    match one_search(formulas, session, always, &cases, false, &mut Vec::new()) {
         Outcome::Nothing(also) => Outcome::Nothing(proved.and(&also)),
         other => other,
-    }
-}
-
-/// A proof that no request satisfies both formulas, if one is found soon, with names only for the elements of the second.
-pub(crate) fn trial(formulas: &mut Formulas, session: &mut Session, always: Formula, case: Formula) -> Option<Proved> {
-    if let Some(proved) = Proved::constant(formulas.and([always, case])) {
-        return Some(proved);
-    }
-    let mut seeming = Vec::new();
-    match one_search(formulas, session, (always, ROUNDS_OF_A_TRIAL), &[case], true, &mut seeming) {
-        Outcome::Nothing(proved) if seeming.is_empty() => Some(proved),
-        _ => None,
     }
 }
 
@@ -191,7 +176,7 @@ pub(crate) fn trial(formulas: &mut Formulas, session: &mut Session, always: Form
 fn one_search(
     formulas: &mut Formulas,
     session: &mut Session,
-    (always, rounds): (Formula, usize),
+    always: Formula,
     cases: &[Formula],
     few: bool,
     seeming: &mut Vec<usize>,
@@ -209,15 +194,16 @@ fn one_search(
     for clause in &clauses.clauses {
         solver.add_clause_reuse(&mut clause.iter().map(|one| lit(*one)).collect());
     }
-    let (atoms, variables): (Vec<Atom>, Vec<Literal>) = clauses.named_atoms().into_iter().unzip();
+    let atoms: Vec<Atom> = clauses.atoms.keys().cloned().collect();
+    let variables: Vec<Literal> = clauses.atoms.values().copied().collect();
     let mut theory = Theory::new(&atoms, &mut session.texts);
     let mut certificate = Certificate {
         clauses: clauses.clauses.clone(),
-        atoms: variables.iter().copied().zip(atoms.iter().cloned()).collect(),
+        atoms: clauses.atoms.iter().map(|(atom, literal)| (*literal, atom.clone())).collect(),
         ..Certificate::default()
     };
     let mut known = BTreeSet::new();
-    for _ in 0..rounds {
+    for _ in 0..MOST_ROUNDS {
         let result = solver.solve_limited(&[]);
         if result == lbool::FALSE {
             certificate.proof.clone_from(&learnt.0.proof.borrow());
@@ -243,9 +229,6 @@ fn one_search(
                 if let Some(case) = possible.filter(|_| few && !complete) {
                     let Some(left_out) = clauses.cases.get(case).map(|case| -case) else { continue };
                     seeming.push(case);
-                    if cases.len() == 1 {
-                        return Outcome::Nothing(Proved::nothing());
-                    }
                     solver.add_clause_reuse(&mut vec![lit(left_out)]);
                     certificate.clauses.push(vec![left_out]);
                     continue;

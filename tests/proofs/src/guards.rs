@@ -101,8 +101,7 @@ fn tally(name: &str) -> Tally {
         let conditions = real.spec.as_mut().unwrap().match_conditions.as_mut().unwrap();
         conditions[0].expression = text(&changed);
         let confirmed = |request: &Request| {
-            is_wrong(&real, request)
-                .unwrap_or_else(|why| panic!("{name} {number}: {why}\n{}\n{request:?}", text(&changed)));
+            is_wrong(&real, request).unwrap_or_else(|why| panic!("{name} {number}: {why}\n{}\n{request:?}", text(&changed)));
         };
         let label = || {
             let (before, after) = (text(condition), text(&changed));

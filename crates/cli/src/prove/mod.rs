@@ -4,8 +4,8 @@
 mod args;
 mod shown;
 
-use args::Level;
 pub use args::ProveArgs;
+use args::Level;
 use palisade_api::ToolSecurityProfile;
 use palisade_gate::comparison::{self, Profile, Rows, Verdict};
 use palisade_runtime::on_large_stack;

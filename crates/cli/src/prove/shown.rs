@@ -32,13 +32,7 @@ fn is_proved(rows: &Rows) -> bool {
 fn kind(of: &Compared) -> &'static str {
     let admitted = &of.newly_admitted;
     let Some(denied) = &of.newly_denied else {
-        return if is_proved(admitted) {
-            "implied"
-        } else if differs(admitted) {
-            "not implied"
-        } else {
-            "not decided"
-        };
+        return if is_proved(admitted) { "implied" } else if differs(admitted) { "not implied" } else { "not decided" };
     };
     match (differs(admitted), differs(denied)) {
         (true, true) => "both",
@@ -60,11 +54,7 @@ fn one_text(of: &Compared) -> String {
         "neither" => "neither: OLD and NEW admit the same pods".to_owned(),
         _ => "not decided: some checks have neither a proof nor an example".to_owned(),
     };
-    let mut text = if of.newly_denied.is_some() && old == new {
-        format!("{new}: {summary}\n")
-    } else {
-        format!("{old}, {new}: {summary}\n")
-    };
+    let mut text = if of.newly_denied.is_some() && old == new { format!("{new}: {summary}\n") } else { format!("{old}, {new}: {summary}\n") };
     if of.newly_denied.is_none() {
         text = format!("{summary}\n");
     }

@@ -196,12 +196,7 @@ fn shrink(of: &mut Json, holds: &dyn Fn(&Json) -> bool) {
             let key = key.replace("~1", "/").replace("~0", "~");
             let removed = match fewer.pointer_mut(parent) {
                 Some(Json::Object(map)) if key != "name" || !parent.contains("ontainers") => map.remove(&key).is_some(),
-                Some(Json::Array(list)) => key
-                    .parse()
-                    .ok()
-                    .filter(|index| *index < list.len())
-                    .map(|index: usize| list.remove(index))
-                    .is_some(),
+                Some(Json::Array(list)) => key.parse().ok().filter(|index| *index < list.len()).map(|index: usize| list.remove(index)).is_some(),
                 _ => false,
             };
             if removed && holds(&fewer) {

@@ -12,7 +12,8 @@ use palisade_api::{
 use palisade_cel::{ast::Node, schema::Kind};
 use palisade_compiler::{Compiled, VIOLATIONS};
 use palisade_prove::{
-    Answer, Operation, Policy, Questions, Requests, Side as Admitting,
+    Answer, Operation, Policy, Questions, Requests,
+    Side as Admitting,
     question::{OTHER_PARAMS, PARAMS, expression},
     search::Proved,
     universe::{self, Type},
@@ -192,3 +193,4 @@ fn verdict(answer: Answer, admitting: Profile<'_>, denying: Profile<'_>, check: 
         }
     }
 }
+

@@ -38,9 +38,6 @@ type Scope = Vec<(Arc<str>, Value)>;
 /// How deep expressions are nested, variables of the policy included.
 const MOST_DEEP: usize = 2000;
 
-/// The most formulas that expressions become.
-const MOST_FORMULAS: usize = 2_000_000;
-
 pub(crate) fn unsupported<T>(what: impl Into<String>) -> Result<T> {
     Err(Unsupported(what.into()))
 }
@@ -127,9 +124,6 @@ impl<'a> Evaluator<'a> {
     fn value(&mut self, of: &Node, scope: &Scope) -> Result<Choice> {
         if self.deep > MOST_DEEP {
             return unsupported("an expression that is nested too deeply");
-        }
-        if self.formulas.count() > MOST_FORMULAS {
-            return unsupported("an expression with too many cases");
         }
         self.deep += 1;
         let found = palisade_cel::with_stack(|| self.known_value(of, scope));
