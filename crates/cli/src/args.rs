@@ -6,7 +6,7 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::{
     audit::AuditArgs, check::CheckArgs, compare::DiffArgs, dump::DumpArgs, eval::EvalArgs, exception::ExceptionCommand,
-    history::HistoryArgs, lint::LintArgs, migrate::PspArgs, new::NewCommand, prove::ProveArgs, readiness::ReportArgs, render::RenderArgs,
+    history::HistoryArgs, lint::LintArgs, migrate::PspArgs, new::NewCommand, readiness::ReportArgs, render::RenderArgs,
     replay::ReplayArgs, rollback::RollbackArgs, rollout::RolloutCommand, status::StatusArgs, style::Color,
     suggest::SuggestArgs, test::TestArgs, why::WhyArgs,
 };
@@ -14,7 +14,7 @@ use crate::{
 /// The commands by task, as the help of `palisade` lists them.
 const GROUPS: [(&str, &[&str]); 6] = [
     ("Write and check", &["check", "render"]),
-    ("Roll out", &["diff", "prove", "replay", "report", "suggest", "rollout"]),
+    ("Roll out", &["diff", "replay", "report", "suggest", "rollout"]),
     ("Operate", &["status", "why", "audit", "exception", "history", "rollback", "dump"]),
     ("Policies of any kind", &["new", "test", "lint", "eval"]),
     ("Migrate", &["migrate"]),
@@ -129,11 +129,6 @@ pub enum Command {
     /// Compares profiles in files, in a commit or in the cluster: the generated objects, and the pods and workloads
     /// that are newly denied or admitted. These come from the cluster, from a dump or from manifests.
     Diff(DiffArgs),
-    /// Prove that a profile change admits no more pods, or show examples
-    ///
-    /// Compares profiles in files or commits for every possible pod, check by check: a proof, or the smallest pod that is
-    /// newly admitted or newly denied. With --implies, a profile is compared with a level of the Pod Security Standards.
-    Prove(ProveArgs),
     /// Replay requests from API server audit logs against other profiles
     Replay(ReplayArgs),
     /// Export cluster objects for offline evaluation (no Secrets)

@@ -126,19 +126,6 @@ impl Bundle {
         }
     }
 
-    /// As [`Self::part`], to change it.
-    pub fn part_mut(&mut self, part: Part) -> Option<&mut PolicyWithBindings> {
-        match part {
-            Part::Judge(Shape::Pods) => Some(&mut self.pods),
-            Part::Judge(Shape::Workloads) => self.workloads.as_mut(),
-            Part::Judge(Shape::Objects) => self.objects.as_deref_mut(),
-            Part::Checks(Shape::Pods) => self.checks_of_pods.as_deref_mut(),
-            Part::Checks(Shape::Workloads) => self.checks_of_workloads.as_deref_mut(),
-            Part::Checks(Shape::Objects) => self.checks_of_objects.as_deref_mut(),
-            Part::Guard => self.guard.as_deref_mut(),
-        }
-    }
-
     /// The same without the fast path: all expressions evaluate every request, with the same verdicts.
     #[must_use]
     pub fn in_full(mut self) -> Self {

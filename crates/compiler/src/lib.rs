@@ -118,27 +118,6 @@ pub struct Compiled {
     pub implied: PssEquivalent,
     /// The oldest version of Kubernetes that the profile is for, if it names one.
     pub minimum: Option<Minor>,
-    /// The parts of fast paths that the gate left out.
-    pub unproved: Vec<Unproved>,
-}
-
-/// A part of a fast path that is not applied, because no proof shows that it admits no violation.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unproved {
-    /// The name of the policy.
-    pub policy: String,
-    /// The checks whose violations it may admit; none if the condition is the cause.
-    pub checks: Vec<String>,
-    /// Why there is no proof.
-    pub reason: String,
-}
-
-impl std::fmt::Display for Unproved {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { policy, checks, reason } = self;
-        let of = if checks.is_empty() { String::new() } else { format!(" because of {}", checks.join(", ")) };
-        write!(f, "policy {policy} evaluates more requests in full{of}: no proof of its fast path ({reason})")
-    }
 }
 
 impl Compiled {
@@ -363,7 +342,6 @@ pub fn compile_with(profile: &ToolSecurityProfile, options: Options) -> Result<C
         probes,
         implied,
         minimum,
-        unproved: Vec::new(),
     })
 }
 

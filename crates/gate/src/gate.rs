@@ -21,7 +21,7 @@ use crate::{
     Checked, Decision, Operation, PORTABLE, Rejected, ValidationRequest, Validator, custom, defaults, generated, guard,
     mutating, objects,
     place::{POLICY, located, part_of},
-    proofs, types,
+    types,
 };
 
 /// The pods of all fixtures of the catalogue, each once: many fixtures share a pod and differ in their parameters.
@@ -71,7 +71,6 @@ pub fn check_for(mut compiled: Compiled, cluster: Minor) -> Result<Checked<Compi
         diagnostics = diagnose(&compiled, oldest);
     }
     if diagnostics.is_empty() {
-        proofs::leave_out_unproved(&mut compiled);
         return Ok(Checked(compiled));
     }
     for diagnostic in &mut diagnostics {

@@ -12,7 +12,6 @@
 //! This crate is pure: no I/O, no clock, no environment.
 #![warn(missing_docs)]
 
-pub mod comparison;
 mod custom;
 mod defaults;
 mod gate;
@@ -21,7 +20,6 @@ mod guard;
 mod mutating;
 mod objects;
 mod place;
-mod proofs;
 mod standards;
 mod types;
 mod validator;

@@ -8,7 +8,6 @@ use std::{
     rc::Rc,
 };
 
-use crate::mix;
 pub use crate::path::{Path, Step, Var, child, elements, path_renamed, schema};
 
 /// A text or a number.
@@ -95,8 +94,7 @@ pub enum Node {
 #[derive(Debug)]
 pub struct Formulas {
     nodes: Vec<Node>,
-    /// By the hash of their nodes.
-    ids: BTreeMap<u64, Vec<Formula>>,
+    ids: BTreeMap<Node, Formula>,
     free: Vec<Rc<BTreeSet<Var>>>,
     names: BTreeMap<(Path, u32), Var>,
     levels: BTreeMap<Var, (Path, u32)>,
@@ -138,23 +136,6 @@ impl Formulas {
         self.nodes.len()
     }
 
-    /// All atoms in some formulas.
-    pub fn atoms(&self, of: &[Formula]) -> Vec<&Atom> {
-        let (mut seen, mut open, mut all) = (BTreeSet::new(), of.to_vec(), Vec::new());
-        while let Some(of) = open.pop() {
-            if !seen.insert(of) {
-                continue;
-            }
-            match self.node(of) {
-                Node::Constant(_) => {}
-                Node::Atom(atom) => all.push(atom),
-                Node::Not(of) | Node::Exists(_, _, of) | Node::Forall(_, _, of) => open.push(*of),
-                Node::And(of) | Node::Or(of) => open.extend(of.iter()),
-            }
-        }
-        all
-    }
-
     /// A name that nothing has yet.
     pub fn fresh(&mut self) -> Var {
         self.next += 1;
@@ -162,15 +143,14 @@ impl Formulas {
     }
 
     fn make(&mut self, node: Node) -> Formula {
-        let hash = mix::hash(&node);
-        if let Some(found) = self.ids.get(&hash).into_iter().flatten().find(|one| *self.node(**one) == node) {
+        if let Some(found) = self.ids.get(&node) {
             return *found;
         }
         let made = Formula(u32::try_from(self.nodes.len()).unwrap_or(u32::MAX));
         let free = self.free_of(&node);
-        self.nodes.push(node);
+        self.nodes.push(node.clone());
         self.free.push(Rc::new(free));
-        self.ids.entry(hash).or_default().push(made);
+        self.ids.insert(node, made);
         made
     }
 

@@ -8,20 +8,18 @@
 //!
 //! Each module uses only modules before it:
 //!
-//! 1. Formulas: `mix`, `path`, `formula`, `atom`, `scope`.
+//! 1. Formulas: `path`, `formula`, `atom`, `scope`.
 //! 2. The types of requests, and expressions as formulas: `universe`, `symbolic`.
 //! 3. Clauses: `rup`, `clauses`.
 //! 4. Texts and numbers: `property`, `text`, `theory`.
-//! 5. Answers: `search`, `decide`, `concrete`, `model`, `question`.
+//! 5. Answers: `search`, `concrete`, `model`, `question`.
 
 #![warn(missing_docs)]
 
 mod atom;
 pub mod clauses;
 pub mod concrete;
-mod decide;
 pub mod formula;
-mod mix;
 pub mod model;
 pub mod path;
 pub mod property;
@@ -34,7 +32,7 @@ pub mod text;
 pub mod theory;
 pub mod universe;
 
-pub use question::{Answer, Operation, Policy, Questions, Requests, Side};
+pub use question::{Answer, Operation, Policy, Requests};
 
 #[cfg(test)]
 mod tests;

@@ -87,14 +87,6 @@ impl Property {
         }
     }
 
-    /// The text, if the property is to be this one.
-    pub fn constant(&self) -> Option<&Rc<str>> {
-        match (&self.test, &self.of) {
-            (TextTest::Equals(text), Term::At(_)) => Some(text),
-            _ => None,
-        }
-    }
-
     /// Whether a text has the property: by its definition, without automata.
     pub fn holds(&self, text: &str) -> bool {
         fn value(of: &Term, text: &str) -> Option<String> {

@@ -11,9 +11,10 @@ use batsat::{Callbacks, ClauseKind, Lit, Solver, SolverInterface as _, SolverOpt
 use crate::{
     clauses::Clauses,
     formula::{Atom, FALSE, Formula, Formulas, Path, Var},
+    property::Property,
     rup::{self, Literal},
     text::Texts,
-    theory::{self, Theory, Valued, Values},
+    theory::{self, Assignment, Values},
 };
 
 /// The most conflicts of atoms that are learnt, and the most steps of a search.
@@ -25,10 +26,8 @@ const MOST_STEPS: usize = 200_000;
 pub struct Certificate {
     /// The clauses of the formula.
     pub clauses: Vec<Vec<Literal>>,
-    /// The atoms, by their variables.
-    pub atoms: BTreeMap<Literal, Atom>,
     /// Clauses of which each says that some atoms exclude each other.
-    pub conflicts: Vec<Vec<Literal>>,
+    pub conflicts: Vec<(Vec<Literal>, Assignment)>,
     /// The steps from these to a contradiction.
     pub proof: Vec<Vec<Literal>>,
 }
@@ -52,12 +51,12 @@ impl Proved {
     }
 
     /// That no request satisfies one of no formulas.
-    pub(crate) const fn nothing() -> Self {
+    const fn nothing() -> Self {
         Self { cases: 0, clauses: 0 }
     }
 
     /// That no request satisfies one of two formulas.
-    pub(crate) fn and(&self, other: &Self) -> Self {
+    fn and(&self, other: &Self) -> Self {
         Self { cases: self.cases + other.cases, clauses: self.clauses + other.clauses }
     }
 
@@ -70,18 +69,10 @@ impl Proved {
 impl Certificate {
     /// Checks it: each conflict once more, and the proof step by step.
     pub fn check(&self) -> Option<Proved> {
-        self.check_with(&mut Texts::new(&theory::properties(self.atoms.values())))
-    }
-
-    /// As [`Self::check`], with the characters of at least these texts.
-    fn check_with(&self, texts: &mut Texts) -> Option<Proved> {
-        let (variables, atoms): (Vec<_>, Vec<_>) = self.atoms.iter().map(|(literal, atom)| (*literal, atom.clone())).unzip();
-        let mut theory = Theory::new(&atoms, texts);
-        let sound = self.conflicts.iter().all(|clause| {
-            let of = |literal: &Literal| Some((variables.binary_search(&literal.abs()).ok()?, *literal < 0));
-            clause.iter().map(of).collect::<Option<Vec<Valued>>>().is_some_and(|atoms| theory.is_conflict(&atoms))
-        });
-        let clauses: Vec<_> = self.clauses.iter().chain(&self.conflicts).cloned().collect();
+        let mut texts = Texts::new(&theory::properties(self.conflicts.iter().flat_map(|(_, atoms)| atoms.keys())));
+        let sound = self.conflicts.iter().all(|(_, atoms)| theory::is_conflict(atoms, &mut texts));
+        let conflicts = self.conflicts.iter().map(|(clause, _)| clause.clone());
+        let clauses: Vec<_> = self.clauses.iter().cloned().chain(conflicts).collect();
         (sound && rup::check(&clauses, &self.proof)).then_some(Proved { cases: 1, clauses: clauses.len() })
     }
 }
@@ -90,7 +81,7 @@ impl Certificate {
 #[derive(Debug)]
 pub struct Solution {
     /// The values of atoms.
-    pub atoms: BTreeMap<Atom, bool>,
+    pub atoms: Assignment,
     /// Values of texts and numbers.
     pub values: Values,
     /// The named elements of each list.
@@ -136,37 +127,21 @@ impl Callbacks for Recorder {
     }
 }
 
-/// The texts of several searches.
-#[derive(Debug)]
-pub struct Session {
-    texts: Texts,
-    /// For certificates: they are not checked by the answers of the search.
-    checked: Texts,
-}
-
-impl Session {
-    /// One for all parts of these formulas.
-    pub fn new(formulas: &Formulas, of: &[Formula]) -> Self {
-        let properties = theory::properties(formulas.atoms(of));
-        Self { texts: Texts::new(&properties), checked: Texts::new(&properties) }
-    }
-}
-
 /// Searches a request that satisfies a formula and one of several cases, all in normal form, without free variables.
-pub fn search(formulas: &mut Formulas, session: &mut Session, always: Formula, cases: &[Formula]) -> Outcome {
+pub fn search(formulas: &mut Formulas, always: Formula, cases: &[Formula]) -> Outcome {
     if let Some(proved) = Proved::constant(always) {
         return Outcome::Nothing(proved);
     }
     let cases: Vec<_> = cases.iter().copied().filter(|case| formulas.and([always, *case]) != FALSE).collect();
     // With few names, some cases only seem to be possible.
     let mut seeming = Vec::new();
-    let easy = one_search(formulas, session, always, &cases, true, &mut seeming);
+    let easy = one_search(formulas, always, &cases, true, &mut seeming);
     let Outcome::Nothing(proved) = easy else { return easy };
     if seeming.is_empty() {
         return Outcome::Nothing(proved);
     }
     let cases: Vec<_> = seeming.into_iter().filter_map(|case| cases.get(case).copied()).collect();
-    match one_search(formulas, session, always, &cases, false, &mut Vec::new()) {
+    match one_search(formulas, always, &cases, false, &mut Vec::new()) {
         Outcome::Nothing(also) => Outcome::Nothing(proved.and(&also)),
         other => other,
     }
@@ -175,7 +150,6 @@ pub fn search(formulas: &mut Formulas, session: &mut Session, always: Formula, c
 /// With `few` names, it leaves cases out that seem to be possible, and adds their indices to `seeming`.
 fn one_search(
     formulas: &mut Formulas,
-    session: &mut Session,
     always: Formula,
     cases: &[Formula],
     few: bool,
@@ -194,20 +168,15 @@ fn one_search(
     for clause in &clauses.clauses {
         solver.add_clause_reuse(&mut clause.iter().map(|one| lit(*one)).collect());
     }
-    let atoms: Vec<Atom> = clauses.atoms.keys().cloned().collect();
-    let variables: Vec<Literal> = clauses.atoms.values().copied().collect();
-    let mut theory = Theory::new(&atoms, &mut session.texts);
-    let mut certificate = Certificate {
-        clauses: clauses.clauses.clone(),
-        atoms: clauses.atoms.iter().map(|(atom, literal)| (*literal, atom.clone())).collect(),
-        ..Certificate::default()
-    };
+    let mut texts = Texts::new(&theory::properties(clauses.atoms.keys()));
+    let places = places(clauses.atoms.keys());
+    let mut certificate = Certificate { clauses: clauses.clauses.clone(), ..Certificate::default() };
     let mut known = BTreeSet::new();
     for _ in 0..MOST_ROUNDS {
         let result = solver.solve_limited(&[]);
         if result == lbool::FALSE {
             certificate.proof.clone_from(&learnt.0.proof.borrow());
-            return match certificate.check_with(&mut session.checked) {
+            return match certificate.check() {
                 Some(proved) => Outcome::Nothing(Proved { cases: cases.len() - seeming.len(), ..proved }),
                 None => Outcome::GaveUp("the certificate was not accepted"),
             };
@@ -220,9 +189,8 @@ fn one_search(
             let value = model.get(literal.unsigned_abs() as usize - 1) == Some(&lbool::TRUE);
             value == (literal > 0)
         };
-        let valued: Vec<Valued> =
-            variables.iter().enumerate().map(|(index, literal)| (index, value(*literal))).collect();
-        let conflicts = match theory.judge(&valued) {
+        let atoms: Assignment = clauses.atoms.iter().map(|(atom, literal)| (atom.clone(), value(*literal))).collect();
+        let conflicts = match theory::judge(&atoms, &mut texts) {
             Ok(values) => {
                 let complete = clauses.is_complete();
                 let possible = clauses.cases.iter().position(|case| value(*case));
@@ -234,21 +202,21 @@ fn one_search(
                     continue;
                 }
                 let elements = clauses.elements.clone();
-                let atoms = atoms.into_iter().zip(valued).map(|(atom, (_, value))| (atom, value)).collect();
                 return Outcome::Perhaps(Box::new(Solution { atoms, values, elements, complete }));
             }
             Err(conflicts) => conflicts,
         };
         let mut new = false;
-        for conflict in conflicts.into_iter().flat_map(|conflict| theory.elsewhere(conflict)) {
-            let of = |(atom, value): &Valued| if *value { -variables[*atom] } else { variables[*atom] };
-            let mut clause: Vec<Literal> = conflict.iter().map(of).collect();
-            clause.sort_unstable();
-            clause.dedup();
+        for conflict in conflicts.into_iter().flat_map(|conflict| elsewhere(conflict, &places)) {
+            let of = |(atom, value): (&Atom, &bool)| {
+                let literal = clauses.atoms.get(atom).copied()?;
+                Some(if *value { -literal } else { literal })
+            };
+            let Some(clause) = conflict.iter().map(of).collect::<Option<Vec<_>>>() else { continue };
             if known.insert(clause.clone()) {
                 new = true;
                 solver.add_clause_reuse(&mut clause.iter().map(|one| lit(*one)).collect());
-                certificate.conflicts.push(clause);
+                certificate.conflicts.push((clause, conflict));
             }
         }
         if !new {
@@ -256,4 +224,38 @@ fn one_search(
         }
     }
     Outcome::GaveUp("too many conflicts of texts and numbers")
+}
+
+/// The atoms that say of texts that they have a property, by path.
+type Places = BTreeMap<Property, BTreeMap<Path, Atom>>;
+
+fn places<'a>(atoms: impl Iterator<Item = &'a Atom>) -> Places {
+    let mut places = Places::new();
+    for atom in atoms {
+        if let Atom::Text(test, term) = atom
+            && let Some((path, property)) = Property::new(test, term)
+        {
+            places.entry(property).or_default().insert(path, atom.clone());
+        }
+    }
+    places
+}
+
+/// A conflict of the properties of one text, of each text of which they are asked; any other as it is.
+fn elsewhere(conflict: Assignment, places: &Places) -> Vec<Assignment> {
+    let property = |(atom, value): (&Atom, &bool)| match atom {
+        Atom::Text(test, term) => Property::new(test, term).map(|(path, property)| (path, property, *value)),
+        _ => None,
+    };
+    let Some(properties) = conflict.iter().map(property).collect::<Option<Vec<_>>>() else { return vec![conflict] };
+    let Some((path, first, _)) = properties.first() else { return vec![conflict] };
+    if properties.iter().any(|(other, _, _)| other != path) {
+        return vec![conflict];
+    }
+    let at = |path: &Path| -> Option<Assignment> {
+        let atom =
+            |(_, property, value): &(Path, Property, bool)| Some((places.get(property)?.get(path)?.clone(), *value));
+        properties.iter().map(atom).collect()
+    };
+    places.get(first).into_iter().flatten().filter_map(|(path, _)| at(path)).collect()
 }

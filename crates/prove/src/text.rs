@@ -13,39 +13,21 @@ const MOST_STATES: usize = 60_000;
 /// A property as a table.
 #[derive(Debug)]
 struct Automaton {
-    /// By character of the alphabet: its class. The property does not tell the characters of a class apart.
-    classes: Vec<u16>,
-    /// How many classes there are.
-    width: usize,
-    /// The next state, by state and class.
+    /// The next state, by state and character.
     next: Vec<u32>,
     accepts: Vec<bool>,
-    /// Whether a state that does not accept can be reached, and one that does.
+    /// Whether a state that accepts can be reached, and one that does not.
     reaches: [Vec<bool>; 2],
 }
 
 impl Automaton {
-    /// `alphabet`: its first character is named by no property, so it stands for all that this one does not name.
     fn new(of: &Property, alphabet: &[char]) -> Option<Self> {
-        let mut named = BTreeSet::new();
-        of.characters(&mut named);
-        let mut letters: Vec<char> = alphabet.iter().copied().take(1).collect();
-        let mut classes = Vec::new();
-        for char in alphabet {
-            let is_named = [*char, char.to_ascii_lowercase(), char.to_ascii_uppercase()];
-            if is_named.iter().any(|char| named.contains(char)) {
-                classes.push(u16::try_from(letters.len()).ok()?);
-                letters.push(*char);
-            } else {
-                classes.push(0);
-            }
-        }
         let start = of.start();
         let mut numbers = BTreeMap::from([(start.clone(), 0_u32)]);
         let (mut states, mut next) = (vec![start], Vec::new());
         let mut at = 0;
         while at < states.len() {
-            for char in &letters {
+            for char in alphabet {
                 let mut state = states[at].clone();
                 of.read(&mut state, *char);
                 let number = if let Some(number) = numbers.get(&state) {
@@ -63,15 +45,13 @@ impl Automaton {
                 return None;
             }
         }
-        let width = letters.len();
         let accepts: Vec<bool> = states.iter().map(|state| of.accepts(state)).collect();
         let reaches = [false, true].map(|wanted| {
             let mut reaches: Vec<bool> = accepts.iter().map(|accepts| *accepts == wanted).collect();
             loop {
                 let mut changed = false;
-                // Most transitions lead to a later state.
-                for state in (0..reaches.len()).rev() {
-                    let row = &next[state * width..(state + 1) * width];
+                for state in 0..reaches.len() {
+                    let row = &next[state * alphabet.len()..(state + 1) * alphabet.len()];
                     if !reaches[state] && row.iter().any(|next| reaches[*next as usize]) {
                         reaches[state] = true;
                         changed = true;
@@ -82,25 +62,19 @@ impl Automaton {
                 }
             }
         });
-        Some(Self { classes, width, next, accepts, reaches })
+        Some(Self { next, accepts, reaches })
     }
 }
 
 /// States of several automata, each with the states before it and the character between them.
 type Layer = BTreeMap<Vec<u32>, (Vec<u32>, char)>;
 
-/// A property by its number, and whether a text has it.
-pub type Wanted = (usize, bool);
-
 /// Searches texts over an alphabet.
 #[derive(Debug, Default)]
 pub struct Texts {
     alphabet: Vec<char>,
-    numbers: BTreeMap<Property, usize>,
-    properties: Vec<Property>,
-    automata: Vec<Option<Option<Rc<Automaton>>>>,
-    pairs: BTreeMap<[Wanted; 2], bool>,
-    found: BTreeMap<Vec<Wanted>, (Found, Vec<Wanted>)>,
+    automata: BTreeMap<Property, Option<Rc<Automaton>>>,
+    pairs: BTreeMap<[(Property, bool); 2], bool>,
 }
 
 /// The result of a search.
@@ -115,8 +89,8 @@ pub enum Found {
 }
 
 impl Texts {
-    /// Searches for texts with these properties, and with others that name no other characters. No property tells two
-    /// characters apart that none of them names, except by their case.
+    /// Searches for texts with these properties. No property tells two characters apart that none of them names, except
+    /// by their case.
     pub fn new<'p>(properties: impl IntoIterator<Item = &'p Property>) -> Self {
         let mut named = BTreeSet::new();
         for property in properties {
@@ -132,96 +106,32 @@ impl Texts {
         Self { alphabet, ..Self::default() }
     }
 
-    /// The number of a property.
-    pub fn number(&mut self, of: &Property) -> usize {
-        if let Some(found) = self.numbers.get(of) {
-            return *found;
-        }
-        let number = self.properties.len();
-        self.properties.push(of.clone());
-        self.automata.push(None);
-        self.numbers.insert(of.clone(), number);
-        number
-    }
-
-    /// The property of another text, which follows this constant in the first one.
-    pub fn after(&mut self, of: usize, prefix: &Rc<str>) -> usize {
-        let after = self.properties[of].after(prefix);
-        self.number(&after)
-    }
-
-    /// The text, if the property is to be this one.
-    pub fn constant(&self, of: usize) -> Option<&Rc<str>> {
-        self.properties[of].constant()
-    }
-
-    fn automaton(&mut self, of: usize) -> Option<Rc<Automaton>> {
-        if self.automata[of].is_none() {
-            self.automata[of] = Some(Automaton::new(&self.properties[of], &self.alphabet).map(Rc::new));
-        }
-        self.automata[of].clone().flatten()
+    fn automaton(&mut self, of: &Property) -> Option<Rc<Automaton>> {
+        let alphabet = &self.alphabet;
+        self.automata.entry(of.clone()).or_insert_with(|| Automaton::new(of, alphabet).map(Rc::new)).clone()
     }
 
     /// Whether two of these exclude each other.
-    pub fn exclusive(&mut self, one: Wanted, other: Wanted) -> bool {
-        let key = [one.min(other), one.max(other)];
+    pub fn exclusive(&mut self, one: &(Property, bool), other: &(Property, bool)) -> bool {
+        let key = [one.clone(), other.clone()];
         if let Some(found) = self.pairs.get(&key) {
             return *found;
         }
-        let found = self.shortest(&key) == Found::Nothing;
+        let found = self.search(&key) == Found::Nothing;
         self.pairs.insert(key, found);
         found
     }
 
-    /// A text that has, or lacks, each of these properties: one of the shortest.
-    pub fn search(&mut self, wanted: &[Wanted]) -> Found {
-        self.searched(wanted).0.clone()
-    }
-
-    /// Of these, which exclude each other, those that are needed for that.
-    pub fn needed(&mut self, wanted: &[Wanted]) -> Vec<Wanted> {
-        let mut kept = self.searched(wanted).1.clone();
-        for one in kept.clone() {
-            let fewer: Vec<Wanted> = kept.iter().copied().filter(|other| *other != one).collect();
-            if self.shortest(&fewer) == Found::Nothing {
-                kept = fewer;
-            }
-        }
-        kept
-    }
-
-    /// A shortest text with some of these properties; while it lacks another one, this is added.
-    fn searched(&mut self, wanted: &[Wanted]) -> &(Found, Vec<Wanted>) {
-        let mut key = wanted.to_vec();
-        key.sort_unstable();
-        key.dedup();
-        if !self.found.contains_key(&key) {
-            let mut few: Vec<Wanted> = Vec::new();
-            let found = loop {
-                let found = self.shortest(&few);
-                let Found::Text(text) = &found else { break found };
-                let lacking = key.iter().copied().find(|(of, has)| self.properties[*of].holds(text) != *has);
-                match lacking {
-                    None => break found,
-                    Some(one) if few.contains(&one) => break Found::GaveUp,
-                    Some(one) => few.push(one),
-                }
-            };
-            self.found.insert(key.clone(), (found, few));
-        }
-        &self.found[&key]
-    }
-
-    /// A shortest text with all of these properties.
-    fn shortest(&mut self, wanted: &[Wanted]) -> Found {
+    /// A text that has, or lacks, each of these properties: the shortest one.
+    pub fn search(&mut self, wanted: &[(Property, bool)]) -> Found {
         let (mut least, mut most) = (0, usize::MAX);
         let mut automata = Vec::new();
         for (property, has) in wanted {
-            match (self.properties[*property].least(), has) {
+            match (property.least(), has) {
                 (Some(count), true) => least = least.max(count),
                 (Some(0), false) => return Found::Nothing,
                 (Some(count), false) => most = most.min(count - 1),
-                (None, has) => match self.automaton(*property) {
+                (None, has) => match self.automaton(property) {
                     Some(automaton) => automata.push((automaton, *has)),
                     None => return Found::GaveUp,
                 },
@@ -230,20 +140,10 @@ impl Texts {
         if least > most { Found::Nothing } else { self.walk(&automata, least, most) }
     }
 
-    /// The characters that some of these automata tell apart: of each class one, with its class in each of them.
-    fn letters(&self, automata: &[(Rc<Automaton>, bool)]) -> Vec<(char, Vec<u16>)> {
-        let mut seen = BTreeSet::new();
-        let of = |(index, char): (usize, &char)| {
-            let classes: Vec<u16> = automata.iter().map(|(of, _)| of.classes[index]).collect();
-            seen.insert(classes.clone()).then_some((*char, classes))
-        };
-        self.alphabet.iter().enumerate().filter_map(of).collect()
-    }
-
     /// A shortest path through all automata, of a length within limits. Once no new states come, a longer path only
     /// repeats them.
     fn walk(&self, automata: &[(Rc<Automaton>, bool)], least: usize, most: usize) -> Found {
-        let letters = self.letters(automata);
+        let width = self.alphabet.len();
         let alive = |state: &[u32]| {
             automata.iter().zip(state).all(|((of, has), state)| of.reaches[usize::from(*has)][*state as usize])
         };
@@ -262,7 +162,7 @@ impl Texts {
             let length = layers.len() - 1;
             let Some(last) = layers.last() else { return Found::GaveUp };
             if length >= least
-                && let Some(end) = last.keys().find(|state| ends(state))
+                && let Some(end) = last.keys().filter(|state| ends(state)).min()
             {
                 return Found::Text(spelled(&layers, end));
             }
@@ -270,13 +170,15 @@ impl Texts {
                 return Found::Nothing;
             }
             let mut next: Layer = BTreeMap::new();
-            for state in last.keys() {
-                for (char, classes) in &letters {
+            let mut from: Vec<_> = last.keys().collect();
+            from.sort();
+            for state in from {
+                for (index, char) in self.alphabet.iter().enumerate() {
                     work += 1;
                     let after: Vec<u32> = automata
                         .iter()
-                        .zip(state.iter().zip(classes))
-                        .map(|((of, _), (state, class))| of.next[*state as usize * of.width + usize::from(*class)])
+                        .zip(state)
+                        .map(|((of, _), state)| of.next[*state as usize * width + index])
                         .collect();
                     // Below the least length, a state is reached at several lengths.
                     if !alive(&after)

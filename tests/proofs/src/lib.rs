@@ -5,5 +5,4 @@
 
 mod engine;
 mod fast;
-mod guards;
 mod support;

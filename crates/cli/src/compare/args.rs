@@ -1,6 +1,6 @@
 //! The command line of `palisade diff`.
 
-use crate::profile_place::Place;
+use super::place::Place;
 use crate::{changes_output::ChangesArgs, evaluation_inputs::SourceArgs, options::INPUT};
 
 const EXAMPLES: &str = "\

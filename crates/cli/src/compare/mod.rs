@@ -3,6 +3,7 @@
 
 mod args;
 mod generated;
+mod place;
 mod tenant_objects;
 
 pub use args::DiffArgs;
@@ -13,7 +14,7 @@ use palisade_cel::Minor;
 use palisade_kube_json::owners::Owners;
 use serde_json::json;
 
-use self::generated::Difference;
+use self::{generated::Difference, place::Place};
 use crate::{
     admission_changes::AdmissionChanges,
     changes_output::{self, About, ChangesFormat},
@@ -27,7 +28,6 @@ use crate::{
     object_comparison::ObjectComparison,
     object_kinds::ObjectKinds,
     output,
-    profile_place::Place,
     profiles::{self, Accepted},
     progress::Progress,
     report::{Failure, Problem},

@@ -50,14 +50,8 @@ pub fn run(args: &RenderArgs) -> Result<(), Failure> {
         report::note(&format!("note: the defaults for pods in profile {} {needs}", one.checked.profile));
     }
     for one in &accepted {
-        for unproved in &one.checked.unproved {
-            report::note(&format!("note: {unproved}"));
-        }
         for (_, pair) in one.checked.bundle.pairs().filter(|(_, pair)| !pair.has_fast_path()) {
             let name = pair.policy.metadata.name.as_deref().unwrap_or_default();
-            if one.checked.unproved.iter().any(|unproved| unproved.policy == name) {
-                continue;
-            }
             report::note(&format!(
                 "note: policy {name} evaluates every request in full: no fast-path match condition fits into the API \
                  server's \

@@ -18,7 +18,6 @@ mod lint;
 mod migrate;
 mod mutated;
 mod new;
-mod prove;
 mod render;
 mod report;
 mod suggest;

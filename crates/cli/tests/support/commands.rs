@@ -245,7 +245,6 @@ pub const COMMANDS: [Command; 29] = [
     Command { line: "test {suite} --jobs 1 --coverage -o json", inputs: &[S, V, N, O] },
     Command { line: "test --init {policy}", inputs: &[V] },
     Command { line: "lint {policy} {profile} -o json", inputs: &[V, P] },
-    Command { line: "prove {old} {profile} -o json", inputs: &[("old", PROFILE), P] },
     Command {
         line: "lint {policy} -o human -o sarif={directory}/out.sarif -o junit={directory}/out.xml -o github={directory}/out",
         inputs: &[V],

@@ -142,10 +142,6 @@ fn compile_and_check(
         compile_with(&profile, options).map_err(|diagnostics| Rejection::new(Reason::InvalidSpec, &diagnostics))?;
     let compiled =
         check_for(compiled, cluster).map_err(|rejected| Rejection::new(Reason::CheckFailed, &rejected.diagnostics))?;
-    for unproved in &compiled.unproved {
-        let profile = compiled.profile.as_str();
-        tracing::warn!(profile, name = unproved.policy, error = %unproved, "part of a fast path is left out");
-    }
     Ok(AcceptedProfile { profile, compiled })
 }
 

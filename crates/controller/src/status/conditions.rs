@@ -37,9 +37,6 @@ pub fn accepted(verdict: &Verdict) -> Condition {
             if !warnings.is_empty() {
                 let _ = write!(message, "; warning: {}", message::diagnostics(&warnings));
             }
-            for unproved in &accepted.compiled.unproved {
-                let _ = write!(message, "; {unproved}");
-            }
             Condition::new(ConditionType::Accepted, ConditionStatus::True, Reason::Accepted, message)
         }
         Err(refused) => {

@@ -72,8 +72,6 @@ impl Evaluator<'_> {
                 (Some(value), _) => to.argument(Self::term(value)?),
                 (None, Some(Choice { values, error: None })) => match values.as_slice() {
                     [(TRUE, value)] => to.argument(Self::term(value)?),
-                    // Parameters that can be missing: by the place where they are.
-                    [(_, value @ Value::Object(..)), (_, Value::Null)] => to.argument(Self::term(value)?),
                     _ => to.argument(Term::At(root(name))),
                 },
                 _ => {
@@ -131,16 +129,7 @@ impl Evaluator<'_> {
                 }
                 to.text.push('}');
             }
-            Expr::Struct { name, fields } => {
-                let _ = write!(to.text, "{name}{{");
-                for field in fields {
-                    let _ = write!(to.text, "{}{}:", if field.optional { "?" } else { "" }, field.field);
-                    self.write(&field.value, scope, bound, to)?;
-                    to.text.push(',');
-                }
-                to.text.push('}');
-            }
-            Expr::Comprehension(_) => return unsupported("an expanded macro"),
+            Expr::Struct { .. } | Expr::Comprehension(_) => return unsupported("a message"),
         }
         Ok(())
     }
