@@ -215,7 +215,7 @@ const L: (&str, &str) = ("lease", LEASE);
 const S: (&str, &str) = ("suite", SUITE);
 
 /// All of them.
-pub const COMMANDS: [Command; 29] = [
+pub const COMMANDS: [Command; 28] = [
     Command { line: "render {profile}", inputs: &[P] },
     Command { line: "render {profile} --namespaces {namespace} --kube-version 1.33 -o json", inputs: &[P, N] },
     Command { line: "render {profile} --namespaces {namespace} --pod {pod} -o diff", inputs: &[P, N, O] },
