@@ -85,12 +85,10 @@ async fn roles(cluster: &Cluster) -> TestResult {
         let found = sent(cluster, method, &format!("{at}{query}"), kind, body).await;
         denied(&found, "accessRoles").map_err(|error| format!("{kind}: {error}"))?;
     }
-    let found = sent(cluster, "PATCH", &format!("{roles}/new?fieldManager=other"), "apply-patch+yaml", &{
-        let mut new = role(&["impersonate"]);
-        new["metadata"]["name"] = json!("new");
-        new
-    });
-    denied(&found.await, "accessRoles")?;
+    let mut new = role(&["impersonate"]);
+    new["metadata"]["name"] = json!("new");
+    let path = format!("{roles}/new?fieldManager=other");
+    denied(&sent(cluster, "PATCH", &path, "apply-patch+yaml", &new).await, "accessRoles")?;
     let found = cluster.patch_at(&at, &json!({"metadata": {"labels": {"a": "b"}}})).await;
     ensure!(found == Verdict::Admitted, "{found:?}");
     Ok(())

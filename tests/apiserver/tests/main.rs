@@ -82,6 +82,7 @@ const LANES: usize = 3;
 
 /// The scenarios of all modules.
 const MODULES: &[&[Registered]] = &[
+    access::SCENARIOS,
     admission::SCENARIOS,
     api_servers::SCENARIOS,
     approvals::SCENARIOS,
