@@ -35,7 +35,8 @@ fn sidecar(selector: &Json) -> [Json; 2] {
 /// A container that a later policy adds gets the additions, because the API server calls the policy again. A second profile
 /// with the same additions adds nothing.
 pub(super) async fn reach_late_containers_once(cluster: &Cluster) -> TestResult {
-    let spec = &written()?["profiles"]["injected"];
+    let written = written()?;
+    let spec = &written["profiles"]["injected"];
     let engine = Engine::Policy("v1");
     let first = Case::new("injected", spec)?;
     let twin = Case::new("injected-twin", spec)?;
