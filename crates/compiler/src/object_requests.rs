@@ -58,7 +58,9 @@ fn status_of(resource: &str) -> String {
 fn of_kinds(kinds: &Kinds) -> Vec<EvaluatedResource> {
     match kinds {
         Kinds::OfCheck(kinds) => kinds.iter().map(EvaluatedResource::from).collect(),
-        Kinds::Named(named) => named.iter().flat_map(|one| EvaluatedResource::of(&kinds::named(one)).collect::<Vec<_>>()).collect(),
+        Kinds::Named(named) => {
+            named.iter().flat_map(|one| EvaluatedResource::of(&kinds::named(one)).collect::<Vec<_>>()).collect()
+        }
     }
 }
 

@@ -66,7 +66,10 @@ fn only_clusters_before_the_portable_minor_are_stricter() {
         assert_eq!(accepting(&plain), served, "{minimum}");
     }
     let rejected = check_for(compiled(&json!({"minimumKubeVersion": "1.36"})), Minor::V1_35).unwrap_err().to_string();
-    assert!(rejected.contains("spec.minimumKubeVersion: is 1.36, and the version of the cluster is 1.35"), "{rejected}");
+    assert!(
+        rejected.contains("spec.minimumKubeVersion: is 1.36, and the version of the cluster is 1.35"),
+        "{rejected}"
+    );
     // An older minor than the portable one counts.
     let mut older = two_variables.clone();
     older["minimumKubeVersion"] = "1.32".into();

@@ -8,7 +8,10 @@ use std::{
 
 use palisade_api::names;
 
-use crate::{Cluster, figures::{memory_of, peak_of}};
+use crate::{
+    Cluster,
+    figures::{memory_of, peak_of},
+};
 
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 

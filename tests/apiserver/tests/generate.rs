@@ -194,7 +194,8 @@ async fn tenants_cannot_change_generated_objects(cluster: &Cluster, quota: &str)
     let more = json!({"spec": {"hard": {"requests.cpu": "64"}}});
     let label = json!({"metadata": {"labels": {"toolsecurity.dev/template": null}}});
     let marked = json!({"metadata": {"labels": {"toolsecurity.dev/template": "quota"}}});
-    let mut planted = json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "mine"}, "spec": {"hard": {}}});
+    let mut planted =
+        json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "mine"}, "spec": {"hard": {}}});
     let own = cluster.ask_as(&tenant, "POST", all, &planted).await;
     ensure!(own == Verdict::Admitted, "an own quota: {own:?}");
     set(&mut planted, &["metadata"], json!({"name": "planted", "labels": {"toolsecurity.dev/template": "quota"}}));
@@ -230,7 +231,8 @@ async fn tenants_cannot_change_generated_objects(cluster: &Cluster, quota: &str)
         ensure!(verdict == Verdict::Admitted, "{account}: {verdict:?}");
     }
     let controller = cluster.client_of_tenant(&crate::privilege::user("palisade-controller")).await?;
-    let foreign = json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "other"}, "spec": {"hard": {}}});
+    let foreign =
+        json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "other"}, "spec": {"hard": {}}});
     let by = format!("ValidatingAdmissionPolicy '{}'", CONFINEMENT[1]);
     for (namespace, object) in [("generate-a", &foreign), ("kube-system", &planted)] {
         let path = format!("/api/v1/namespaces/{namespace}/resourcequotas?dryRun=All");

@@ -157,7 +157,9 @@ impl Difference {
             self.profiles.iter().map(|(name, change)| format!("profile {name} is {change}")).collect();
         let mut text = format!("{}; ", profiles.join(", "));
         if !self.matters(whole) {
-            text.push_str("the generated policies, bindings, parameters and objects are equal: the change has no effect");
+            text.push_str(
+                "the generated policies, bindings, parameters and objects are equal: the change has no effect",
+            );
             return text;
         }
         let _ = write!(text, "{} of {} generated objects differ", self.objects.len(), self.all);

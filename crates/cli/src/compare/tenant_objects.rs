@@ -63,9 +63,9 @@ impl TenantObjects {
                 if before == after || after.is_null() && unresolved.contains(template) {
                     continue;
                 }
-                let is_orphaned = before.pointer("/metadata/annotations").is_some_and(|annotations| {
-                    annotations.get(DELETION_POLICY_ANNOTATION).is_some()
-                });
+                let is_orphaned = before
+                    .pointer("/metadata/annotations")
+                    .is_some_and(|annotations| annotations.get(DELETION_POLICY_ANNOTATION).is_some());
                 let change = match (before.is_null(), after.is_null()) {
                     (true, _) => "added",
                     (_, true) if is_orphaned => "released",
@@ -77,7 +77,8 @@ impl TenantObjects {
                     known.namespaces.insert(tenant.name.clone());
                     continue;
                 }
-                let diff = diff::between((&format!("BEFORE/{place}"), before), (&format!("AFTER/{place}"), after), CONTEXT)?;
+                let diff =
+                    diff::between((&format!("BEFORE/{place}"), before), (&format!("AFTER/{place}"), after), CONTEXT)?;
                 let namespaces = BTreeSet::from([tenant.name.clone()]);
                 self.objects.insert((name, change), InNamespaces { namespaces, diff });
             }
@@ -126,7 +127,8 @@ impl TenantObjects {
 
     /// The differences, as parts of a sentence.
     pub(super) fn parts(&self, whole: bool) -> Vec<String> {
-        let known = self.objects.iter().map(|((name, change), found)| format!("{name} is {change} in {}", found.place()));
+        let known =
+            self.objects.iter().map(|((name, change), found)| format!("{name} is {change} in {}", found.place()));
         let unknown = (self.may_differ && !whole).then(|| "objects may differ in unknown namespaces".to_owned());
         known.chain(unknown).collect()
     }
@@ -137,9 +139,7 @@ impl TenantObjects {
     }
 
     pub(super) fn json(&self) -> Json {
-        let one = |((name, change), found): (&(String, &str), &InNamespaces)| {
-            json!({"name": name, "change": change, "namespaces": found.namespaces, "diff": found.diff})
-        };
+        let one = |((name, change), found): (&(String, &str), &InNamespaces)| json!({"name": name, "change": change, "namespaces": found.namespaces, "diff": found.diff});
         self.objects.iter().map(one).collect()
     }
 }

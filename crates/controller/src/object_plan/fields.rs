@@ -130,14 +130,17 @@ mod tests {
     /// A value with the entry that the API server writes for it: scalars, values that are owned as a whole, maps, lists by
     /// key and sets.
     fn owned() -> impl Strategy<Value = (Json, Json)> {
-        let scalar = || prop_oneof![any::<i32>().prop_map(Json::from), "[a-z~/\\.]{0,4}".prop_map(Json::from), Just(Json::Null)];
+        let scalar =
+            || prop_oneof![any::<i32>().prop_map(Json::from), "[a-z~/\\.]{0,4}".prop_map(Json::from), Just(Json::Null)];
         let whole = vec(scalar(), 0..3).prop_map(Json::from);
         let leaf = prop_oneof![3 => scalar(), 1 => whole].prop_map(|value| (value, json!({})));
         leaf.prop_recursive(4, 24, 4, move |inner| {
             let map = btree_map("[a-z/]{1,4}", inner, 1..4);
             let object = map.clone().prop_map(|map| {
-                let (value, set): (Map<_, _>, Map<_, _>) =
-                    map.into_iter().map(|(key, (value, set))| ((key.clone(), value), (format!("f:{key}"), set))).unzip();
+                let (value, set): (Map<_, _>, Map<_, _>) = map
+                    .into_iter()
+                    .map(|(key, (value, set))| ((key.clone(), value), (format!("f:{key}"), set)))
+                    .unzip();
                 (Json::from(value), Json::from(set))
             });
             let by_key = btree_map(0..9_u8, map, 1..4).prop_map(|elements| {
@@ -145,7 +148,8 @@ mod tests {
                     .into_iter()
                     .map(|(port, map)| {
                         let mut element = Map::from_iter([("port#".to_owned(), Json::from(port))]);
-                        let mut parts = Map::from_iter([(".".to_owned(), json!({})), ("f:port#".to_owned(), json!({}))]);
+                        let mut parts =
+                            Map::from_iter([(".".to_owned(), json!({})), ("f:port#".to_owned(), json!({}))]);
                         for (key, (value, set)) in map {
                             element.insert(key.clone(), value);
                             parts.insert(format!("f:{key}"), set);

@@ -32,7 +32,14 @@ fn an_exception_for_one_object_waives_nothing_else() {
     };
     let object = json!({"kind": "Object", "resource": "services", "name": "web"});
     let one = params(&[request(object.clone(), &["own"])]);
-    let [with_requests, none] = [one, params(&[])].map(|params| Some(json!(params)));
+    // It ends by the clock of the API server, also if the controller does not remove it.
+    let past = palisade_compiler::Request {
+        expires: "2020-01-01T00:00:00Z".parse().unwrap(),
+        ..request(object.clone(), &["own"])
+    };
+    let ended = compiled.params(&namespace, &[past], "2019-01-01T00:00:00Z".parse().unwrap()).unwrap().spec;
+    assert_eq!(ended.workload_exceptions.len(), 1, "{ended:?}");
+    let [with_requests, none, ended] = [one, params(&[]), ended].map(|params| Some(json!(params)));
     for minor in Minor::ALL {
         let violated = |params: &Option<Json>, object: &Json| -> Vec<&str> {
             let found = Enforced::new(minor, &compiled, params.as_ref()).create(object);
@@ -40,6 +47,7 @@ fn an_exception_for_one_object_waives_nothing_else() {
         };
         assert_eq!(violated(&with_requests, &named("Service", "web")), ["other"]);
         assert_eq!(violated(&none, &named("Service", "web")), ["own", "other"]);
+        assert_eq!(violated(&ended, &named("Service", "web")), ["own", "other"]);
         assert_eq!(violated(&with_requests, &named("Service", "web2")), ["own", "other"]);
         assert_eq!(violated(&with_requests, &named("ConfigMap", "web")), ["own", "other"]);
     }
