@@ -19,7 +19,7 @@ const INJECTED_LISTS: [&str; 2] = [CONTAINER_LISTS[0], CONTAINER_LISTS[1]];
 pub struct InjectedChange {
     /// The place, as a JSON pointer.
     pub pointer: String,
-    /// What it does there.
+    /// The change there.
     pub does: Injecting,
     /// The part of the pod: `pod` or `container "main"`.
     pub of: String,
@@ -27,7 +27,7 @@ pub struct InjectedChange {
     pub field: String,
 }
 
-/// What an operation does.
+/// The change of an operation.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Injecting {
     /// Adds a value.

@@ -169,7 +169,7 @@ pub struct InjectedVariable {
     pub unless_set: Vec<String>,
 }
 
-/// What happens to a variable that a container sets.
+/// The effect on a variable that a container sets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum VariablePolicy {
     /// It is kept.
@@ -276,7 +276,7 @@ pub struct InjectedSpread {
     pub match_labels: BTreeMap<String, Text>,
 }
 
-/// What happens to a pod that violates a topology spread constraint.
+/// The effect on a pod that violates a topology spread constraint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::Display)]
 pub enum Unsatisfiable {
     /// It is scheduled, with lower priority.

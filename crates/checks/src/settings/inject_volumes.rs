@@ -60,12 +60,12 @@ pub struct InjectedMount {
 pub struct HostPathSource {
     /// The path; may contain $name.
     pub path: Text,
-    /// What must be at the path. If unset: nothing is checked.
+    /// Type of the file at the path. If unset, it is not checked.
     #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
     pub kind: Option<HostPathType>,
 }
 
-/// What must be at a path of the node.
+/// Type of the file at a path of the node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::Display)]
 pub enum HostPathType {
     /// A directory; it is created if it is missing.

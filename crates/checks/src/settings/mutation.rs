@@ -24,7 +24,7 @@ pub struct Mutation {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8), extend("x-kubernetes-list-type" = "set"))]
     pub additional_defaults: Vec<AdditionalDefault>,
-    /// Additions to new pods: volumes, environment variables, labels, tolerations and others. What a pod sets is kept,
+    /// Additions to new pods: volumes, environment variables, labels, tolerations and others. Values that a pod sets are kept,
     /// except environment variables with the policy Always and workingDir. If several entries that match a pod add the
     /// same element, the first one counts. Additions must comply with the settings of this profile. At most 16.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

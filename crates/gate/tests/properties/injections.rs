@@ -147,7 +147,7 @@ pub(crate) fn profile(random: &mut Random, name: &str) -> Json {
     let restricted = random.percent(50);
     let mut entries: Vec<_> =
         (0..=random.below(3)).map(|index| entry(random, &format!("e{index}"), restricted)).collect();
-    // The key of a preferred term is no text.
+    // The key of a preferred term has no parameters.
     for term in entries.iter_mut().filter_map(|entry| entry["preferredNodeAffinity"].as_array_mut()).flatten() {
         if term["weight"] == 1 {
             term["matchExpressions"][0]["key"] = "a".into();
