@@ -271,6 +271,7 @@ mod tests {
             }
             Some("array") => json!([]),
             Some("string") => json!("1"),
+            Some("integer") => json!(1),
             found => panic!("no value of the type {found:?} is known: {schema}"),
         }
     }
