@@ -36,11 +36,13 @@ const RESOURCES: [(ConnectionResource, &[ObjectResource]); 5] = [
     (ConnectionResource::PodProxy, &[POD_PROXY]),
     (ConnectionResource::ServiceProxy, &[SERVICE_PROXY]),
 ];
-const COMMAND: &str = "variables.object.?command.orValue([])";
+/// The API server writes an unset command as null.
+const COMMAND: &str = "dyn(variables.object.?command.orValue(null) == null ? [] : variables.object.command)";
 /// The most words of a command that are evaluated.
 const MOST: usize = 256;
 /// The words of the command, each with a space after it. A space in a word is replaced: it does not end a word.
-const WORDS: &str = "(variables.object.?command.orValue([]).map(w, string(w).replace(' ', '\\u0001')).join(' ') + ' ')";
+const WORDS: &str = "(dyn(variables.object.?command.orValue(null) == null ? [] : variables.object.command)\
+                     .map(w, string(w).replace(' ', '\\u0001')).join(' ') + ' ')";
 /// The port in `name`, `name:port` or `scheme:name:port` (`SplitSchemeNamePort` in apimachinery `pkg/util/net`). With more
 /// colons, the API server connects to nothing.
 const PORT: &str = "[request.?name.orValue('').split(':')].map(n, n.size() > 1 ? n[n.size() - 1] : '')[0]";

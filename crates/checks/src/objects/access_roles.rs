@@ -22,7 +22,8 @@ use super::kinds::ROLE;
 use crate::{Meaning, ObjectCheck, ObjectResource, ObjectRule, settings::any};
 
 const ROLES: &[ObjectResource] = &[ROLE];
-const RULES: &str = "variables.object.?rules.orValue([])";
+/// The API server writes unset rules as null.
+const RULES: &str = "dyn(variables.object.?rules.orValue(null) == null ? [] : variables.object.rules)";
 /// The lists of a rule `r` in which RBAC knows wildcards (`VerbMatches`, `APIGroupMatches` and `ResourceMatches` in
 /// Kubernetes `pkg/apis/rbac/v1/evaluation_helpers.go`).
 const LISTS: &str = "(r.?verbs.orValue([]) + r.?apiGroups.orValue([]) + r.?resources.orValue([]))";

@@ -94,7 +94,7 @@ fn compile(profile: Json) -> Compiled {
 
 /// How many profiles are tried.
 fn cases() -> u64 {
-    std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(60)
+    std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(20)
 }
 
 #[test]
@@ -106,8 +106,10 @@ fn engines_inject_the_same_and_the_result_complies() {
         let profile = injections::profile(random, "injects");
         let compiled = compile(profile.clone());
         if let Err(why) = check(compiled.clone()) {
-            // The only profiles that are rejected are those whose additions violate them.
-            assert!(why.to_string().contains("[hostPathVolumes]"), "{why}\n{profile}");
+            // Additions that violate the profile, or that are for no pod.
+            let why = why.to_string();
+            let is_expected = ["[hostPathVolumes]", "when: matches no pod"].iter().any(|text| why.contains(text));
+            assert!(is_expected, "{why}\n{profile}");
             rejected += 1;
             continue;
         }
@@ -148,7 +150,7 @@ fn engines_inject_the_same_and_the_result_complies() {
         "{valid} pods: {changed} changed, {untouched} untouched, {overwritten} overwritten, {skipped} \
          skipped; {rejected} profiles rejected"
     );
-    assert!(changed > 100 && untouched > 20 && overwritten > 10 && skipped > 10 && rejected > 0);
+    assert!(changed > 30 && untouched > 6 && overwritten > 3 && skipped > 3 && rejected > 0);
 }
 
 /// Two profiles on one namespace inject in the order of their names, and then nothing more.
