@@ -55,9 +55,13 @@ fn seen(pod: &Json) -> Json {
     })
 }
 
-/// What a profile may overwrite: images, and what `injected-all` always sets and removes.
+/// What a profile may overwrite: images, and what `injected` and `injected-all` always set and remove.
 fn overwritten(profile: &str) -> &'static [&'static str] {
-    if profile == "injected-all" { &["image", "env[]", "workingDir"] } else { &["image"] }
+    match profile {
+        "injected" => &["image", "workingDir"],
+        "injected-all" => &["image", "env[]", "workingDir"],
+        _ => &["image"],
+    }
 }
 
 /// The first thing that is set in `before` and something else in `after`, besides these. A list may have become longer.

@@ -67,6 +67,9 @@ pub struct InjectedNodeLabel<'a> {
     pub earlier: Vec<usize>,
 }
 
+/// The annotation of mirror pods.
+const MIRROR: &str = "kubernetes.io/config.mirror";
+
 /// The object that has the list or map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Owner {
@@ -187,7 +190,14 @@ impl Selected {
         let of = |selector: Option<&Selector>| selector.map(label_selector).unwrap_or_default();
         let labels = when.and_then(|when| when.pod_selector.as_ref());
         let annotations = when.and_then(|when| when.annotation_selector.as_ref());
-        Self { labels: of(labels), annotations: of(annotations) }
+        let mut annotations = of(annotations);
+        // The kubelet makes a mirror pod of a static pod, and the API server rejects one that refers to other objects.
+        annotations.match_expressions.get_or_insert_default().push(LabelSelectorRequirement {
+            key: MIRROR.to_owned(),
+            operator: "DoesNotExist".to_owned(),
+            values: None,
+        });
+        Self { labels: of(labels), annotations }
     }
 }
 
