@@ -60,7 +60,7 @@ impl Injections {
         for group in self.groups.iter().filter(|group| group.of == Owner::Pod) {
             injected.add(group, pod, "", "pod", false);
         }
-        if !self.fits(pod) {
+        if !Self::fits(pod) {
             return injected.changes;
         }
         for list in INJECTED_LISTS {
@@ -111,7 +111,7 @@ impl Injections {
     }
 
     /// Whether the containers of a pod are within the limit of additions.
-    fn fits(&self, pod: &Json) -> bool {
+    fn fits(pod: &Json) -> bool {
         let count = |container: &Json| -> usize {
             let lists = ["env", "volumeMounts", "volumeDevices"];
             lists.iter().map(|list| field(container, &[list]).as_array().map_or(0, Vec::len)).sum()
@@ -137,7 +137,7 @@ impl Injected<'_> {
         let mut operations = Vec::new();
         for one in wanted {
             let value = one.value.resolve(self.values);
-            let (pointer, does) = match self.existing(group, one, object, &value) {
+            let (pointer, does) = match Self::existing(group, one, object, &value) {
                 None if group.key == Key::Map => {
                     (format!("/{}/{}", group.path.join("/"), escaped(&one.key)), Injecting::Add(value))
                 }
@@ -181,7 +181,7 @@ impl Injected<'_> {
     }
 
     /// The element of a list or map that has the key of an addition.
-    fn existing<'j>(&self, group: &Group, one: &Addition, object: &'j Json, value: &Json) -> Option<(usize, &'j Json)> {
+    fn existing<'j>(group: &Group, one: &Addition, object: &'j Json, value: &Json) -> Option<(usize, &'j Json)> {
         let found = field(object, group.path);
         let position = |is: &dyn Fn(&Json) -> bool| {
             found.as_array().into_iter().flatten().enumerate().find(|(_, element)| is(element))

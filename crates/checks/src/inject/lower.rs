@@ -106,19 +106,19 @@ impl Injections {
         }
         for group in self.groups.iter().filter(|group| group.of == Owner::Pod) {
             let mut terms = Vec::new();
-            self.lower_in_pod(group, cx, &mut terms);
-            found.operations.push(sum(terms));
+            Self::lower_in_pod(group, cx, &mut terms);
+            found.operations.push(sum(&terms));
         }
         let mut in_each = Vec::new();
         for (list, mounts, environment) in LISTS {
             let of = Each { list, mounts, environment, is_init: list == LISTS[1].0 };
             for group in self.of_containers() {
-                self.lower_in_containers(&of, group, cx, &mut in_each);
+                Self::lower_in_containers(&of, group, cx, &mut in_each);
             }
             in_each.extend(self.removal(&of));
         }
         if !in_each.is_empty() {
-            found.operations.push(format!("(variables.injectsInContainers ? {} : [])", sum(in_each)));
+            found.operations.push(format!("(variables.injectsInContainers ? {} : [])", sum(&in_each)));
         }
         found
     }
@@ -130,7 +130,7 @@ impl Injections {
         }
     }
 
-    fn lower_in_pod(&self, group: &Group, cx: &mut Lowering<'_>, out: &mut Vec<String>) {
+    fn lower_in_pod(group: &Group, cx: &mut Lowering<'_>, out: &mut Vec<String>) {
         let wanted: Vec<_> = group.additions.iter().map(|one| wanted(one, false)).collect();
         let any = any_of(&wanted);
         for length in 1..=group.path.len() {
@@ -164,7 +164,7 @@ impl Injections {
         }
     }
 
-    fn lower_in_containers(&self, of: &Each<'_>, group: &Group, cx: &mut Lowering<'_>, out: &mut Vec<String>) {
+    fn lower_in_containers(of: &Each<'_>, group: &Group, cx: &mut Lowering<'_>, out: &mut Vec<String>) {
         let field = group.path.join("/");
         let additions: Vec<_> = group.additions.iter().filter(|one| one.init || !of.is_init).collect();
         if additions.is_empty() {
@@ -243,12 +243,12 @@ fn wanted(one: &Addition, is_init: bool) -> String {
 
 /// CEL of type list: these lists one after another. The nesting of a sum in the parser grows with its length, and is
 /// limited (`maxRecursionDepth` in cel-go `parser`), so long sums are sums of sums.
-fn sum(terms: Vec<String>) -> String {
+fn sum(terms: &[String]) -> String {
     const MOST: usize = 16;
     if terms.len() <= MOST {
         return format!("({})", terms.join(" + "));
     }
-    sum(terms.chunks(MOST).map(|some| sum(some.to_vec())).collect())
+    sum(&terms.chunks(MOST).map(sum).collect::<Vec<_>>())
 }
 
 /// CEL of type bool: whether one of the conditions holds, each condition once.
