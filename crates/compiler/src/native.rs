@@ -171,7 +171,9 @@ impl<'a> Parts<'a> {
             variables.extend(injected.variables);
             operations.created.extend(injected.operations);
             // Nearly every pod that an entry matches gets something from it.
-            changing.iter_mut().for_each(|terms| terms.push(format!("({} ? [true] : [])", injected.applies)));
+            for terms in &mut changing {
+                terms.push(format!("({} ? [true] : [])", injected.applies));
+            }
         }
         if let Some(redirect) = &mutation.redirect {
             let moving = operations.may_redirect(redirect);

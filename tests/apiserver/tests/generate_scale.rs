@@ -22,6 +22,7 @@ const LIMIT: Duration = Duration::from_mins(20);
 /// A restart, and an aborted edit, write nothing during this time.
 const QUIET: Duration = Duration::from_secs(5);
 const MB: f64 = 1e6;
+const BYTES: u64 = 1_000_000;
 
 /// The generated kinds, with their resources.
 const KINDS: [(&str, &str, &str); 4] = [
@@ -92,15 +93,15 @@ pub(crate) async fn generated_objects_of_thousands_of_namespaces(cluster: &mut C
     let kinds = KINDS.map(|(api_version, kind, plural)| format!("{api_version}/{kind}/{plural}")).join(",");
     let controller = ControllerProcess::generating(cluster, &kinds)?;
     let figures = async |what: &str, controller: &ControllerProcess| -> TestResult {
-        let (heap, own) = (cluster.heap().await? / MB, controller.memory()? as f64 / MB);
-        println!("{what}: heap of the API server {heap:.0} MB, memory of the controller {own:.0} MB");
+        let (heap, own) = (cluster.heap().await? / MB, controller.memory()? / BYTES);
+        println!("{what}: heap of the API server {heap:.0} MB, memory of the controller {own} MB");
         Ok(())
     };
     figures("before", &controller).await?;
     let cpu = cluster.apiserver_cpu()?;
     cluster.apply_profile(&profile("2")).await?;
     let took = ready(cluster, None, all).await?;
-    let cpu = cluster.apiserver_cpu()? - cpu;
+    let cpu = cluster.apiserver_cpu()?.saturating_sub(cpu);
     println!("{all} objects in {count} namespaces after {took:.1?}, with {cpu:.1?} of the API server's CPU");
     figures("created", &controller).await?;
     let created = versions(cluster).await?;
@@ -129,7 +130,7 @@ pub(crate) async fn generated_objects_of_thousands_of_namespaces(cluster: &mut C
     cluster.delete_profile(TEST).await?;
     println!("all deleted with the profile after {:.1?}", begin.elapsed());
     ensure!(versions(cluster).await?.is_empty(), "objects are left");
-    println!("peak of the controller's memory: {:.0} MB", controller.peak_memory()? as f64 / MB);
+    println!("peak of the controller's memory: {} MB", controller.peak_memory()? / BYTES);
     drop(controller);
     cluster.start_controller().await
 }

@@ -98,7 +98,7 @@ pub(crate) async fn native_policy_mutates_corpus_pods_like_the_patch(cluster: &m
 
 pub(crate) async fn additions_reach_late_containers_once(cluster: &mut Cluster) -> TestResult {
     cluster.stop_controller().await?;
-    additions::reach_late_containers_once(cluster).await
+    Box::pin(additions::reach_late_containers_once(cluster)).await
 }
 
 pub(crate) async fn beta_policy_mutates_like_the_patch(cluster: &mut Cluster) -> TestResult {

@@ -93,15 +93,13 @@ fn compile(profile: Json) -> Compiled {
 }
 
 /// How many profiles are tried.
-fn cases() -> u64 {
-    std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(20)
-}
+const CASES: u64 = 20;
 
 #[test]
 fn engines_inject_the_same_and_the_result_complies() {
     let (mut changed, mut untouched, mut rejected, mut overwritten, mut valid, mut skipped) = (0, 0, 0, 0, 0, 0);
     let bare = server(&[], true);
-    for seed in 0..cases() {
+    for seed in 0..CASES {
         let random = &mut Random::new(seed);
         let profile = injections::profile(random, "injects");
         let compiled = compile(profile.clone());
@@ -158,7 +156,7 @@ fn engines_inject_the_same_and_the_result_complies() {
 fn two_profiles_inject_what_neither_has_added() {
     let mut changed = 0;
     let bare = server(&[], true);
-    for seed in 0..cases() / 4 {
+    for seed in 0..CASES / 4 {
         let random = &mut Random::new(10_000 + seed);
         let [one, other] = ["one", "two"].map(|name| compile(injections::profile(random, name)));
         let plan = Plan::new([&one, &other].map(|it| (it.mutation.as_ref().unwrap(), it.probes.params.as_ref())));
