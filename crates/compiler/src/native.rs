@@ -171,7 +171,7 @@ impl<'a> Parts<'a> {
             variables.extend(injected.variables);
             operations.created.extend(injected.operations);
             // Nearly every pod that an entry matches gets something from it.
-            for terms in &mut changing {
+            if let Some(terms) = &mut changing {
                 terms.push(format!("({} ? [true] : [])", injected.applies));
             }
         }
