@@ -97,7 +97,6 @@ fn example_profiles_have_no_lint_findings() {
     for (name, expected) in [
         ("domains/profile.yaml", &OF_OBJECTS[..]),
         ("gitops/profiles/tools.yaml", &[]),
-        ("psp/tools.yaml", &[]),
         ("shared-ingress/profile.yaml", &OF_OBJECTS[..1]),
         ("tenants/profile.yaml", &OF_OBJECTS[..1]),
         ("toolforge/builds.yaml", &OF_OBJECTS[..]),
