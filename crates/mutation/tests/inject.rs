@@ -1,4 +1,4 @@
-//! What a plan adds to a pod.
+//! The additions of a plan to a pod.
 #![allow(clippy::unwrap_used, reason = "all of this is tests")]
 
 use palisade_api::ToolSecurityProfile;

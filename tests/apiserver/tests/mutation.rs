@@ -55,7 +55,7 @@ fn seen(pod: &Json) -> Json {
     })
 }
 
-/// What a profile may overwrite: images, and what `injected` and `injected-all` always set and remove.
+/// The fields that a profile may overwrite: images, and the fields that `injected` and `injected-all` set or remove.
 fn overwritten(profile: &str) -> &'static [&'static str] {
     match profile {
         "injected" => &["image", "workingDir"],

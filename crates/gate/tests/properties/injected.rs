@@ -63,7 +63,7 @@ fn stored(cluster: &Cluster, pod: &Json) -> Option<Json> {
     }
 }
 
-/// What an addition can change, and a name.
+/// The fields that an addition can change, and the name.
 fn seen(pod: &Json) -> Json {
     let mut metadata = json!({"name": pod["metadata"]["name"]});
     for field in ["labels", "annotations"] {
