@@ -254,7 +254,9 @@ async fn of_containers(cluster: &Cluster, [asker, approver]: [&Client; 2], test:
     let at = format!("/apis/toolsecurity.dev/v1alpha1/namespaces/{here}/toolsecurityexceptions");
     for (wrong, said) in [
         (json!({"kind": "Namespace", "name": "x"}), "not allowed with kind Namespace"),
-        (json!({"kind": "Deployment"}), "name is required for a workload or pod"),
+        (json!({"kind": "Deployment"}), "name is required for a workload, pod or object"),
+        (json!({"kind": "Object", "name": "x"}), "resource is required with kind Object"),
+        (json!({"kind": "Deployment", "name": "x", "resource": "ingresses"}), "not allowed with other kinds"),
         (json!({"kind": "Namespace", "imagePrefix": "registry.example/drivers"}), "spec.scope.imagePrefix"),
         (json!({"kind": "Secret", "name": "x"}), "Unsupported value"),
         (json!({}), "spec.scope.kind: Required value"),
