@@ -144,6 +144,13 @@ impl<'a> ObjectCheck<'a> {
 const UPDATED_WITH_STATUS: &str =
     "params == null && request.operation == 'UPDATE' && request.?subResource.orValue('') in ['', 'status']";
 
+/// CEL of type bool: whether a request without parameters is an update that can remove a finalizer.
+fn updated(checks: &[ObjectCheck<'_>]) -> &'static str {
+    let mut resources = checks.iter().flat_map(|check| &check.resources);
+    let with_status = resources.any(|one| is_status_with_metadata(&one.group, &one.resource));
+    if with_status { UPDATED_WITH_STATUS } else { UPDATED }
+}
+
 /// The operation of connections, whose objects have no metadata.
 const CONNECT: &str = "CONNECT";
 
@@ -258,8 +265,7 @@ pub(crate) fn variables(
     let mut all = Variables::new(style);
     let resources = || checks.iter().flat_map(|check| &check.resources);
     let with_subresources = resources().any(|one| one.resource.contains('/'));
-    let with_status = resources().any(|one| is_status_with_metadata(&one.group, &one.resource));
-    let updated = if with_status { UPDATED_WITH_STATUS } else { UPDATED };
+    let updated = updated(checks);
     let with_connections = resources().any(|one| one.operations.contains(CONNECT));
     let subresource = if with_subresources {
         "(request.?subResource.orValue('') == '' ? '' : '/' + request.subResource) + "
