@@ -44,7 +44,7 @@ pub fn read(paths: &[String]) -> Result<Vec<Json>, Failure> {
 /// The object of any kind in a file, or in the files of a directory.
 ///
 /// # Errors
-/// It has another number of objects, or the object is invalid YAML.
+/// It has another number of objects, or one that cannot be read.
 pub fn single(path: &str) -> Result<Json, Failure> {
     let mut found = Vec::new();
     for source in files::sources(&[path.to_owned()])? {
@@ -53,13 +53,10 @@ pub fn single(path: &str) -> Result<Json, Failure> {
         }
     }
     let count = found.len();
-    match found.pop().filter(|_| count == 1) {
-        Some(object) => Ok(object),
-        None => {
-            let problem = Problem::new(format!("{path}: must have one object, not {count}"));
-            Err(Failure::CouldNotRun(vec![problem]))
-        }
-    }
+    found.pop().filter(|_| count == 1).ok_or_else(|| {
+        let problem = Problem::new(format!("{path}: must have one object, not {count}"));
+        Failure::CouldNotRun(vec![problem])
+    })
 }
 
 /// The reason why the API server cannot decode it as a pod: a field has another type. No check could evaluate it
