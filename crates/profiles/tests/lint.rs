@@ -86,7 +86,7 @@ fn misspelt_profile_kind_gets_a_suggestion() {
     }
 }
 
-/// The rule about kinds without a schema. The fields of PipelineRuns are checked with their CustomResourceDefinition only.
+/// The rule about kinds without a schema. The fields of kinds of Tekton are checked only with their definition.
 const OF_TEKTON: &str = "types-not-checked";
 /// Rules about the policies for pods and workloads of profiles without a check of pods, which have no effect.
 const WITHOUT_CHECKS_OF_PODS: [&str; 2] = ["never-reached", "unused-variable"];
