@@ -5,44 +5,50 @@ use palisade_manifest::Severity;
 
 use crate::precision::{findings, policy, reported, validations};
 
+const DEPLOYMENTS: (&str, &str, &str, &str) = ("apps", "v1", "CREATE, UPDATE", "deployments");
+const UPDATES: (&str, &str, &str, &str) = ("apps", "v1", "UPDATE", "deployments");
+const SMALL: &str = "size(object.spec.template.spec.containers) < 5";
+
+/// Violations of two checks, which an update is exempt from if an expression holds.
+fn of_checks(unchanged: &str) -> String {
+    format!(
+        "  variables:\n  - {{name: applies, expression: \"!(request.operation == 'UPDATE' && {unchanged})\"}}\n  \
+         - {{name: one, expression: \"!variables.applies ? [] : [{SMALL} ? [] : ['a']].map(l, l.size() > 0 ? l : \
+         object.metadata.name == 'b' ? ['b'] : [])[0]\"}}\n  - {{name: other, expression: \"!variables.applies ? [] : \
+         (object.kind == 'a' ? ['c'] : []) + ({SMALL} ? [] : ['d'])\"}}\n  - {{name: all, expression: \"request.namespace \
+         == 'exempt' ? [] : variables.one + variables.other\"}}\n{}",
+        validations(&["variables.all.size() == 0"])
+    )
+}
+
+/// A check of all fields, and the exemption of updates that change only finalizers, of at most so many elements.
+fn of_all(most: u8, kept: &str) -> String {
+    let old = "dyn(oldObject).metadata.?finalizers.orValue([])";
+    let kept = kept.replace("old", old);
+    format!(
+        "  variables:\n  - {{name: applies, expression: \"!(request.operation == 'UPDATE' && dyn(object).size() == \
+         dyn(oldObject).size() && dyn(object).size() <= {most} && dyn(object).all(f, f == 'metadata' || \
+         dyn(oldObject)[?f] == optional.of(dyn(object)[f])) && dyn(object).metadata.?labels == \
+         dyn(oldObject).metadata.?labels && (dyn(object).metadata.?finalizers.orValue([]) == {old} || \
+         (dyn(object).metadata.?finalizers.orValue([]).size() <= {most} && \
+         dyn(object).metadata.?finalizers.orValue([]).all(f, {kept}))))\"}}\n  - {{name: all, expression: \
+         \"!variables.applies || request.userInfo.username == 'admin' ? [] : ['a']\"}}\n{}",
+        validations(&["variables.all.size() == 0"])
+    )
+}
+
 /// Whether the removal of a finalizer can be denied, of what the policy admitted (a warning) or of what was there before
 /// it (a note).
 #[test]
 fn blocked_finalizers_are_reported_only_where_removal_is_denied() {
-    let deployments = ("apps", "v1", "CREATE, UPDATE", "deployments");
-    let updates = ("apps", "v1", "UPDATE", "deployments");
-    let (warning, note, none) = (Some(Severity::Warning), Some(Severity::Info), None);
-    let small = "size(object.spec.template.spec.containers) < 5";
+    let (deployments, updates) = (DEPLOYMENTS, UPDATES);
+    let (small, warning, note, none) = (SMALL, Some(Severity::Warning), Some(Severity::Info), None);
     let plain = |rule: (&'static str, &'static str, &'static str, &'static str), expression: &str, expected| {
         (vec![rule], validations(&[expression]), expected)
     };
     let conditional = |condition: &str, expression: &str, expected| {
         let conditions = format!("  matchConditions:\n  - {{name: a, expression: \"{condition}\"}}\n");
         (vec![deployments], conditions + &validations(&[expression]), expected)
-    };
-    let of_checks = |unchanged: &str| {
-        format!(
-            "  variables:\n  - {{name: applies, expression: \"!(request.operation == 'UPDATE' && {unchanged})\"}}\n  \
-             - {{name: one, expression: \"!variables.applies ? [] : [{small} ? [] : ['a']].map(l, l.size() > 0 ? l : \
-             object.metadata.name == 'b' ? ['b'] : [])[0]\"}}\n  - {{name: other, expression: \"!variables.applies ? [] : \
-             (object.kind == 'a' ? ['c'] : []) + ({small} ? [] : ['d'])\"}}\n  - {{name: all, expression: \"request.namespace \
-             == 'exempt' ? [] : variables.one + variables.other\"}}\n{}",
-            validations(&["variables.all.size() == 0"])
-        )
-    };
-    let of_all = |most: u8, kept: &str| {
-        let old = "dyn(oldObject).metadata.?finalizers.orValue([])";
-        let kept = kept.replace("old", old);
-        format!(
-            "  variables:\n  - {{name: applies, expression: \"!(request.operation == 'UPDATE' && dyn(object).size() == \
-             dyn(oldObject).size() && dyn(object).size() <= {most} && dyn(object).all(f, f == 'metadata' || \
-             dyn(oldObject)[?f] == optional.of(dyn(object)[f])) && dyn(object).metadata.?labels == \
-             dyn(oldObject).metadata.?labels && (dyn(object).metadata.?finalizers.orValue([]) == {old} || \
-             (dyn(object).metadata.?finalizers.orValue([]).size() <= {most} && \
-             dyn(object).metadata.?finalizers.orValue([]).all(f, {kept}))))\"}}\n  - {{name: all, expression: \
-             \"!variables.applies || request.userInfo.username == 'admin' ? [] : ['a']\"}}\n{}",
-            validations(&["variables.all.size() == 0"])
-        )
     };
     let cases = [
         plain(deployments, small, note),
