@@ -21,7 +21,7 @@ pub mod revision;
 mod rollout;
 mod time;
 
-pub use custom_check::{CustomCheck, CustomDefault, CustomTarget, ObjectKind, ObjectOperation};
+pub use custom_check::{CustomCheck, CustomDefault, CustomTarget};
 pub use enforcement::{Enforcement, NamespaceStages, OptionalStage, Stage, Stages};
 pub use exception::{
     Approval, ApprovalState, ExceptionScope, ScopeKind, ToolSecurityException, ToolSecurityExceptionSpec,
@@ -31,6 +31,7 @@ pub use generate::{DeletionPolicy, GeneratedStatus, ObjectTemplate};
 pub use palisade_checks::{
     Diagnostic, Level, Location, Origin, ParameterName, ParameterType, Resolved, Settings, Values, catalogue, objects,
     settings,
+    settings::{ObjectKind, ObjectOperation},
 };
 pub use params::{
     ContainerException, FailedNamespace, MAX_CONTAINERS, MAX_WORKLOADS, ToolSecurityParams, ToolSecurityParamsSpec,

@@ -48,8 +48,8 @@ pub use diagnostic::{Diagnostic, Location, Origin};
 pub use lower::{Lowering, Uses};
 pub use meaning::{Author, Meaning, Place, Use};
 pub use object_check::{
-    CONNECTION, CREATION, FixtureRequest, FixtureUser, Kinds, ObjectCheck, ObjectFinding, ObjectFixture, ObjectLimit,
-    ObjectResource, ObjectRule, SHARES, WRITES, is_confidential,
+    CHANGES, CONNECTION, CREATION, FixtureRequest, FixtureUser, Kinds, ObjectCheck, ObjectFinding, ObjectFixture,
+    ObjectLimit, ObjectResource, ObjectRule, SHARES, WRITES, is_confidential,
 };
 pub use reference::{ParameterName, Piece, pieces};
 pub use resolve::{Resolve, matches};

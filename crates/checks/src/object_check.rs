@@ -7,7 +7,7 @@ use serde_json::{Value as Json, json};
 
 use crate::{
     Level, Lowering, ParameterName, ParameterType, Resolved, Settings, Values, cel, fixture::resolved, pod::merge,
-    settings::NamedKind,
+    settings::ObjectKind,
 };
 
 /// A check of objects other than pods and workloads: data and a function, all in one file of [`crate::objects`].
@@ -44,12 +44,14 @@ pub struct ObjectResource {
     pub resource: &'static str,
     /// The subresource that takes the kind, for example `exec`; empty for the resource itself.
     pub subresource: &'static str,
-    /// The operations that the check evaluates, of [`WRITES`], [`CREATION`] and [`CONNECTION`].
+    /// The operations that the check evaluates, of [`WRITES`], [`CHANGES`], [`CREATION`] and [`CONNECTION`].
     pub operations: &'static [&'static str],
 }
 
 /// The operations on an object that is stored.
 pub const WRITES: &[&str] = &["CREATE", "UPDATE"];
+/// The operation on a subresource that changes a stored object.
+pub const CHANGES: &[&str] = &["UPDATE"];
 /// The operation on a subresource that takes objects and stores none.
 pub const CREATION: &[&str] = &["CREATE"];
 /// The operation of a client that connects. The object is the options of the connection, without metadata.
@@ -152,7 +154,7 @@ pub enum Kinds {
     /// Kinds of the check.
     OfCheck(&'static [ObjectResource]),
     /// Kinds that the settings name.
-    Named(Vec<NamedKind>),
+    Named(Vec<ObjectKind>),
 }
 
 impl From<&'static [ObjectResource]> for Kinds {
@@ -167,8 +169,8 @@ impl<const N: usize> From<&'static [ObjectResource; N]> for Kinds {
     }
 }
 
-impl From<&[NamedKind]> for Kinds {
-    fn from(kinds: &[NamedKind]) -> Self {
+impl From<&[ObjectKind]> for Kinds {
+    fn from(kinds: &[ObjectKind]) -> Self {
         Self::Named(kinds.to_vec())
     }
 }

@@ -117,14 +117,14 @@ impl Explained {
     }
 
     /// All of it as text, for an object that is in no file.
-    pub fn human(&self) -> String {
+    pub fn human(&self, kind: Option<&Workload>) -> String {
         let mut text = self.heading() + "\n" + &self.mutations();
         for Violation { profile, check, message, denied } in &self.violations {
             let consequence = if *denied { "denied" } else { "only reported" };
             let of = if profile.is_empty() { String::new() } else { format!(" (profile {profile})") };
             let _ = writeln!(text, "  {consequence}: [{check}] {}{of}", one_line(message));
         }
-        text.push_str(&self.fixes(None));
+        text.push_str(&self.fixes(kind));
         // Text of a pod must not move the terminal's cursor.
         text.chars().map(|c| if c == '\n' { c } else { harmless(c) }).collect()
     }

@@ -1,7 +1,7 @@
 //! Kinds of other objects than pods and workloads that profiles evaluate.
 
 use palisade_admission::{objects::Kinds, requests::Cluster};
-use palisade_api::ObjectKind;
+use palisade_api::{ObjectKind, objects};
 use serde_json::{Value as Json, json};
 
 use crate::profiles::Accepted;
@@ -41,7 +41,10 @@ impl ObjectKinds {
         if resource.is_some_and(|resource| !resource.namespaced) {
             return None;
         }
-        let plural = resource.map_or_else(|| usual_plural(kind), |resource| resource.plural.clone());
+        let plural = match resource {
+            Some(resource) => resource.plural.clone(),
+            None => plural_of_check(group, kind).map_or_else(|| usual_plural(kind), str::to_owned),
+        };
         self.all.iter().find(|one| one.group == group && one.resource == plural)
     }
 
@@ -98,6 +101,12 @@ fn definition(of: &ObjectKind, api_version: &str, kind: &str) -> Json {
     })
 }
 
+/// The plural name of a kind that a built-in check evaluates: that of Gateway is not the usual one.
+fn plural_of_check(group: &str, kind: &str) -> Option<&'static str> {
+    let mut kinds = objects::ALL.iter().flat_map(|check| check.kinds);
+    kinds.find(|of| (of.group, of.kind, of.subresource) == (group, kind, "")).map(|of| of.resource)
+}
+
 /// The plural name of most kinds (`UnsafeGuessKindToResource` in apimachinery `pkg/api/meta/restmapper.go`).
 fn usual_plural(kind: &str) -> String {
     let name = kind.to_lowercase();
@@ -122,7 +131,12 @@ mod tests {
             subresources: Vec::new(),
             operations: Vec::new(),
         };
-        let all = vec![of("networking.k8s.io", "ingresses"), of("example.org", "policies"), of("", "services")];
+        let all = vec![
+            of("networking.k8s.io", "ingresses"),
+            of("example.org", "policies"),
+            of("", "services"),
+            of("gateway.networking.k8s.io", "gateways"),
+        ];
         ObjectKinds { listed: all.clone(), all }
     }
 
@@ -135,6 +149,7 @@ mod tests {
             ("example.org/v2", "Policy", Some("policies")),
             ("example.com/v1", "Policy", None),
             ("v1", "Service", Some("services")),
+            ("gateway.networking.k8s.io/v1beta1", "Gateway", Some("gateways")),
             ("v1", "Namespace", None),
             ("v1", "ConfigMap", None),
         ] {

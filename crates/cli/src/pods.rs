@@ -1,4 +1,4 @@
-//! Pods in files.
+//! Pods, and single objects, in files.
 
 use palisade_admission::objects::{Kinds, Submission};
 use palisade_cel::Minor;
@@ -39,6 +39,24 @@ pub fn read(paths: &[String]) -> Result<Vec<Json>, Failure> {
         problems.push(Problem::new(format!("{}: a Pod is required", names.join(", "))));
     }
     if problems.is_empty() { Ok(pods) } else { Err(Failure::CouldNotRun(problems)) }
+}
+
+/// The object of any kind in a file, or in the files of a directory.
+///
+/// # Errors
+/// It has another number of objects, or one that cannot be read.
+pub fn single(path: &str) -> Result<Json, Failure> {
+    let mut found = Vec::new();
+    for source in files::sources(&[path.to_owned()])? {
+        for object in input::objects(&source).map_err(Failure::fatal)? {
+            found.push(object.json().map_err(|mistake| Failure::CouldNotRun(vec![mistake.problem]))?);
+        }
+    }
+    let count = found.len();
+    found.pop().filter(|_| count == 1).ok_or_else(|| {
+        let problem = Problem::new(format!("{path}: must have one object, not {count}"));
+        Failure::CouldNotRun(vec![problem])
+    })
 }
 
 /// The reason why the API server cannot decode it as a pod: a field has another type. No check could evaluate it

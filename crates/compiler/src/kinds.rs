@@ -1,23 +1,16 @@
 //! The kinds that custom checks with target Object and settings name: the errors in them.
 
 use palisade_api::{CustomCheck, CustomTarget, Diagnostic, ObjectKind, ToolSecurityProfileSpec};
-use palisade_checks::settings::NamedKind;
 use palisade_kube_json::field_path::FieldPath;
 
 use crate::LoweredObject;
-
-/// A kind that the settings name.
-pub(crate) fn named(kind: &NamedKind) -> ObjectKind {
-    let NamedKind { group, versions, resource } = kind.clone();
-    ObjectKind { group, versions, resource, subresources: Vec::new(), operations: Vec::new() }
-}
 
 /// The kinds that the settings name, with their paths.
 pub(crate) fn of_settings(spec: &ToolSecurityProfileSpec) -> Vec<(String, ObjectKind)> {
     let rules = spec.metadata.rules.iter().flatten().enumerate();
     let kinds = rules.flat_map(|(rule, one)| {
         let kinds = one.kinds.iter().enumerate();
-        kinds.map(move |(index, kind)| (format!("spec.metadata.rules[{rule}].kinds[{index}]"), named(kind)))
+        kinds.map(move |(index, kind)| (format!("spec.metadata.rules[{rule}].kinds[{index}]"), kind.clone()))
     });
     kinds.collect()
 }

@@ -56,6 +56,27 @@ impl From<&ObjectResource> for EvaluatedResource {
 /// The operation that can remove a finalizer.
 const UPDATE: &str = "UPDATE";
 
+/// The subresource whose updates change the metadata of some kinds.
+pub(crate) const STATUS: &str = "status";
+
+/// Kinds of the catalogue whose metadata a request for the subresource `status` can change: the API server keeps only the
+/// spec (`PrepareForUpdate` of the strategies for the status in Kubernetes `pkg/registry`). Of a custom resource, it keeps
+/// everything else.
+pub(crate) const METADATA_BY_STATUS: [(&str, &str); 3] =
+    [("", "persistentvolumeclaims"), ("", "services"), ("networking.k8s.io", "ingresses")];
+
+/// Whether updates of a resource can change metadata, including finalizers: of an object, or of the status of some kinds. The
+/// controllers of load balancers remove their finalizers by the status of a Service.
+fn changes_metadata(group: &str, resource: &str) -> bool {
+    !resource.contains('/') || is_status_with_metadata(group, resource)
+}
+
+/// Whether a resource is the subresource `status` of a kind whose metadata it can change.
+pub(crate) fn is_status_with_metadata(group: &str, resource: &str) -> bool {
+    let status = resource.split_once('/').filter(|(_, subresource)| *subresource == STATUS);
+    status.is_some_and(|(resource, _)| METADATA_BY_STATUS.contains(&(group, resource)))
+}
+
 /// The requests that a policy matches.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RequestRules {
@@ -96,11 +117,11 @@ impl RequestRules {
             one.or_insert((versions, BTreeSet::new())).1.extend(operations);
         }
         // One rule for resources of a group with the same versions and operations.
-        let rules = |is_matched: &dyn Fn(&str, &str) -> bool| {
+        let rules = |is_matched: &dyn Fn(&str, &str, &str) -> bool| {
             let mut grouped = BTreeMap::<_, Vec<&str>>::new();
             for ((group, resource), (versions, operations)) in &matched {
                 let operations: Vec<&str> =
-                    operations.iter().copied().filter(|operation| is_matched(resource, operation)).collect();
+                    operations.iter().copied().filter(|operation| is_matched(group, resource, operation)).collect();
                 if !operations.is_empty() {
                     grouped.entry((*group, *versions, operations)).or_default().push(resource);
                 }
@@ -111,11 +132,12 @@ impl RequestRules {
             });
             rules.collect()
         };
-        let removes_finalizers = |resource: &str, operation: &str| operation == UPDATE && !resource.contains('/');
+        let removes_finalizers =
+            |group: &str, resource: &str, operation: &str| operation == UPDATE && changes_metadata(group, resource);
         Self {
-            all: rules(&|_, _| true),
+            all: rules(&|_, _, _| true),
             updates: rules(&removes_finalizers),
-            others: rules(&|resource, operation| !removes_finalizers(resource, operation)),
+            others: rules(&|group, resource, operation| !removes_finalizers(group, resource, operation)),
         }
     }
 }

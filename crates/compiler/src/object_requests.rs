@@ -1,9 +1,15 @@
 //! The requests that checks of objects evaluate, and CEL that recognises them.
 
+use std::collections::BTreeMap;
+
 use palisade_api::names::Shape;
 use palisade_checks::{Kinds, ObjectFinding, ObjectRule, cel};
 
-use crate::{LoweredObject, kinds, matching::EvaluatedResource, reads::Reads};
+use crate::{
+    LoweredObject,
+    matching::{EvaluatedResource, METADATA_BY_STATUS, STATUS},
+    reads::Reads,
+};
 
 /// The variable with the resource of a request, as kubectl writes it: `ingresses.networking.k8s.io`.
 pub(crate) const RESOURCE: &str = "resource";
@@ -17,12 +23,6 @@ pub(crate) fn resources_of(lowered: &LoweredObject) -> Vec<EvaluatedResource> {
     all
 }
 
-/// Kinds of the catalogue whose metadata a request for the subresource `status` can change: the API server keeps only the
-/// spec (`PrepareForUpdate` of the strategies for the status in Kubernetes `pkg/registry`). Of a custom resource, it keeps
-/// everything else.
-const METADATA_BY_STATUS: [(&str, &str); 3] =
-    [("", "persistentvolumeclaims"), ("", "services"), ("networking.k8s.io", "ingresses")];
-
 /// Updates by the subresource `status` of the kinds whose metadata a rule reads, if they can change it. The settings can
 /// name any kind; a subresource that a kind does not have matches no request.
 pub(crate) fn by_status(rule: &ObjectRule) -> Vec<EvaluatedResource> {
@@ -32,7 +32,8 @@ pub(crate) fn by_status(rule: &ObjectRule) -> Vec<EvaluatedResource> {
     };
     let mut found = Vec::new();
     for finding in rule.findings.iter().filter(reads) {
-        let resources = of_kinds(&finding.of).into_iter().filter(|one| can_change(&finding.of, one));
+        let updated = |one: &EvaluatedResource| one.is_updated() && !one.resource.contains('/');
+        let resources = of_kinds(&finding.of).into_iter().filter(|one| updated(one) && can_change(&finding.of, one));
         found.extend(resources.map(|one| EvaluatedResource {
             resource: status_of(&one.resource),
             operations: ["UPDATE"].into(),
@@ -51,16 +52,14 @@ pub(crate) fn texts(finding: &ObjectFinding) -> [&str; 2] {
 
 /// The subresource `status` of a resource.
 fn status_of(resource: &str) -> String {
-    format!("{resource}/status")
+    format!("{resource}/{STATUS}")
 }
 
 /// The requests for these kinds.
 fn of_kinds(kinds: &Kinds) -> Vec<EvaluatedResource> {
     match kinds {
         Kinds::OfCheck(kinds) => kinds.iter().map(EvaluatedResource::from).collect(),
-        Kinds::Named(named) => {
-            named.iter().flat_map(|one| EvaluatedResource::of(&kinds::named(one)).collect::<Vec<_>>()).collect()
-        }
+        Kinds::Named(named) => named.iter().flat_map(EvaluatedResource::of).collect(),
     }
 }
 
@@ -72,13 +71,26 @@ pub(crate) fn is_of(named: &[String]) -> String {
     }
 }
 
-/// The same for kinds of a rule, and the subresource `status` of some of them.
+/// The same for kinds of a rule, with the operations that the settings name, and the subresource `status` of some of them.
 pub(crate) fn is_of_any(kinds: &Kinds, by_status: &[EvaluatedResource]) -> String {
-    let resources = of_kinds(kinds).into_iter().map(|one| {
+    let mut by_operation = BTreeMap::<_, Vec<String>>::new();
+    for one in of_kinds(kinds) {
+        // Other requests for kinds of a check do not reach the rule.
+        let only = match one.operations.iter().collect::<Vec<_>>()[..] {
+            [only] if matches!(kinds, Kinds::Named(_)) => Some(*only),
+            _ => None,
+        };
         let status = by_status.iter().find(|of| of.group == one.group && of.resource == status_of(&one.resource));
-        [Some(named(&one.group, &one.resource)), status.map(|of| named(&of.group, &of.resource))]
+        by_operation.entry(only).or_default().push(named(&one.group, &one.resource));
+        if let Some(of) = status.filter(|_| one.is_updated()) {
+            by_operation.entry(None).or_default().push(named(&of.group, &of.resource));
+        }
+    }
+    let terms = by_operation.iter().map(|(only, named)| match only {
+        Some(only) => format!("({} && request.operation == '{only}')", is_of(named)),
+        None => is_of(named),
     });
-    is_of(&resources.flatten().flatten().collect::<Vec<_>>())
+    cel::any(&terms.collect::<Vec<_>>())
 }
 
 /// A resource as kubectl writes it.

@@ -21,7 +21,7 @@ use crate::{
     expressions::{EXCEPTED, EXCEPTED_HERE, UPDATED, VIOLATIONS, Variables, exempt_users, messages},
     fast::MAY_VIOLATE,
     fold::fold,
-    matching::EvaluatedResource,
+    matching::{EvaluatedResource, is_status_with_metadata},
     metadata::{PROBE_NAMES, PROBE_VIOLATION, profile_name},
     object_requests::{RESOURCE, by_status, is_of, is_of_any, named, resources_of, texts},
     reads::Reads,
@@ -122,9 +122,8 @@ impl<'a> ObjectCheck<'a> {
                 named.sort();
                 named.dedup();
                 let of_kinds = is_of(&named);
-                // Of connections, the rules of the policy match no other operation.
                 match operations.iter().collect::<Vec<_>>().as_slice() {
-                    [one] if **one != CONNECT => format!("({of_kinds} && request.operation == '{one}')"),
+                    [one] => format!("({of_kinds} && request.operation == '{one}')"),
                     _ => of_kinds,
                 }
             })
@@ -139,6 +138,17 @@ impl<'a> ObjectCheck<'a> {
             of_kinds
         }
     }
+}
+
+/// [`UPDATED`] for a policy that also evaluates updates of the status.
+const UPDATED_WITH_STATUS: &str =
+    "params == null && request.operation == 'UPDATE' && request.?subResource.orValue('') in ['', 'status']";
+
+/// CEL of type bool: whether a request without parameters is an update that can remove a finalizer.
+fn updated(checks: &[ObjectCheck<'_>]) -> &'static str {
+    let mut resources = checks.iter().flat_map(|check| &check.resources);
+    let with_status = resources.any(|one| is_status_with_metadata(&one.group, &one.resource));
+    if with_status { UPDATED_WITH_STATUS } else { UPDATED }
 }
 
 /// The operation of connections, whose objects have no metadata.
@@ -255,6 +265,7 @@ pub(crate) fn variables(
     let mut all = Variables::new(style);
     let resources = || checks.iter().flat_map(|check| &check.resources);
     let with_subresources = resources().any(|one| one.resource.contains('/'));
+    let updated = updated(checks);
     let with_connections = resources().any(|one| one.operations.contains(CONNECT));
     let subresource = if with_subresources {
         "(request.?subResource.orValue('') == '' ? '' : '/' + request.subResource) + "
@@ -274,7 +285,7 @@ pub(crate) fn variables(
     }
     let is_probe = is_probe();
     let exempt = format!(
-        "{is_probe} ? object.{}.?labels[?'{}'].orValue('') != '{}' : {}",
+        "{is_probe} ? request.operation == 'UPDATE' || object.{}.?labels[?'{}'].orValue('') != '{}' : {}",
         if with_connections { "?metadata" } else { "metadata" },
         names::PROFILE_LABEL,
         names::probe_subject(profile_name(profile), profile.metadata.generation, part),
@@ -321,7 +332,7 @@ pub(crate) fn variables(
                 changing.push(applied.clone());
             }
             // Without parameters, updates are evaluated by the other checks.
-            applied = format!("!({UPDATED}) && ({applied})");
+            applied = format!("!({updated}) && ({applied})");
         }
         all.push(&applies(check.id), &about, applied);
         if check.reads_parameters {
@@ -334,20 +345,21 @@ pub(crate) fn variables(
     // A probe shows that the API server has read this policy, its binding and the parameters. No object of some kinds is
     // known that complies, or the API server may not have the kind.
     let [_, violating] = PROBE_NAMES;
+    let is_probe = format!("{is_probe} && request.operation == 'CREATE'");
     let mut judged = format!(
         "{is_probe} ? (object.metadata.name == '{violating}' ? ['[{PROBE_VIOLATION}] ' + request.kind.kind + ': a probe'] : []) : {}",
         found.join(" + ")
     );
     if !reading.is_empty() {
         judged = format!(
-            "({is_probe} || {}) && params.spec.problem != '' ? ['[parameters] namespace: ' + params.spec.problem] : {judged}",
+            "(({is_probe}) || {}) && params.spec.problem != '' ? ['[parameters] namespace: ' + params.spec.problem] : {judged}",
             cel::any(&reading)
         );
     }
     // Its parameters are deleted as well, perhaps before its objects.
     if !changing.is_empty() {
         judged = format!(
-            "{UPDATED} && namespaceObject.metadata.?deletionTimestamp.hasValue() && ({}) \
+            "{updated} && namespaceObject.metadata.?deletionTimestamp.hasValue() && ({}) \
              ? ['[parameters] namespace: is being deleted, so updates must not change fields that a check with parameters evaluates'] : ({judged})",
             cel::any(&changing)
         );

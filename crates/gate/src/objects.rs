@@ -95,10 +95,14 @@ pub(crate) fn diagnose(compiled: &Compiled, part: Part, pair: &PolicyWithBinding
         let first =
             |list: &Option<Vec<String>>| list.as_ref().and_then(|list| list.first().cloned()).unwrap_or_default();
         let (group, version) = (first(&rule.api_groups), first(&rule.api_versions));
-        for resource in rule.resources.iter().flatten().filter(|resource| !resource.contains('/')) {
+        for resource in rule.resources.iter().flatten() {
+            let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
+            if !matches!(subresource, "" | "status") {
+                continue;
+            }
             // A binding evaluates updates without parameters, too.
             for params in [params.as_ref(), None] {
-                found.extend(releases(&policy, params, [&group, &version, resource]));
+                found.extend(releases(&policy, params, [&group, &version, resource, subresource]));
             }
         }
     }
@@ -132,8 +136,23 @@ fn probes(compiled: &Compiled, part: Part, policy: &Validator, params: Option<&J
         policy.evaluate(&ValidationRequest { namespace: names::PROBE_NAMESPACE, params, ..created })
     };
     let mut found = Vec::new();
-    for (object, is_denied) in [(&question.compliant, false), (&question.violating, true)] {
-        match verdict(object) {
+    // Only creation is probed: an update can remove a finalizer.
+    let mut finalized = question.violating.clone();
+    *finalized.at_mut(&["metadata", "finalizers"]) = json!(["example.com/a"]);
+    let released = ValidationRequest {
+        operation: Operation::Update,
+        namespace: names::PROBE_NAMESPACE,
+        old_object: &finalized,
+        params,
+        ..ValidationRequest::create("PodTemplate", &question.violating)
+    };
+    let verdicts = [
+        (verdict(&question.compliant), false),
+        (verdict(&question.violating), true),
+        (policy.evaluate(&released), false),
+    ];
+    for (verdict, is_denied) in verdicts {
+        match verdict {
             Ok(decision) if (decision != Decision::Admit) == is_denied => {}
             Ok(decision) => {
                 found.push(Diagnostic::new(POLICY, format!("a probe has the wrong verdict: {decision:?}")));
@@ -153,7 +172,11 @@ fn empty(kind: &str, api_version: &str) -> Json {
 }
 
 /// An update that only removes finalizers is never denied: otherwise a namespace could not be deleted.
-fn releases(policy: &Validator, params: Option<&Json>, [group, version, resource]: [&str; 3]) -> Option<Diagnostic> {
+fn releases(
+    policy: &Validator,
+    params: Option<&Json>,
+    [group, version, resource, subresource]: [&str; 4],
+) -> Option<Diagnostic> {
     let kind = kinds_of(group, version, resource).pop().map_or_else(|| "Object".to_owned(), |kind| kind.kind);
     let api_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
     let object = empty(&kind, &api_version);
@@ -163,6 +186,7 @@ fn releases(policy: &Validator, params: Option<&Json>, [group, version, resource
         operation: Operation::Update,
         old_object: &finalized,
         resource: Some(resource),
+        subresource,
         params,
         ..ValidationRequest::create(&kind, &object)
     };

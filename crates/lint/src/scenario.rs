@@ -221,6 +221,7 @@ impl Assuming {
             },
             "@in" => self.is_in(args.first()?, args.get(1)?),
             "_<=_" | "_>=_" if args.first()? == args.get(1)? => Some(bool(true)),
+            "_<=_" if removal && is_short(args.first()?, args.get(1)?) => Some(bool(true)),
             "_==_" => self.equal(args.first()?, args.get(1)?).map(bool),
             "_!=_" => self.equal(args.first()?, args.get(1)?).map(|equal| bool(!equal)),
             "!_" => of(0).map(|value| bool(!value)),
@@ -232,11 +233,20 @@ impl Assuming {
                     (Some(_), _) => Some(Known::Node(b.clone())),
                     (_, Some(_)) => Some(Known::Node(a.clone())),
                     _ if tree::complementary(a, b) => Some(bool(dominant)),
+                    _ if removal && dominant && self.keeps_field(a, b) => Some(bool(true)),
                     _ if a == b => Some(Known::Node(a.clone())),
                     _ => None,
                 }
             }
-            "_?_:_" => Some(Known::Node(args.get(if of(0)? { 1 } else { 2 })?.clone())),
+            "_?_:_" => match of(0) {
+                Some(holds) => Some(Known::Node(args.get(if holds { 1 } else { 2 })?.clone())),
+                None if args.get(1)? == args.get(2)? => Some(Known::Node(args.get(1)?.clone())),
+                None => None,
+            },
+            "_+_" => match (args.first()?, args.get(1)?) {
+                (empty, other) | (other, empty) if is_empty(empty) => Some(Known::Node(other.clone())),
+                _ => None,
+            },
             _ => None,
         }
     }
@@ -294,13 +304,50 @@ impl Assuming {
         let loops = self.loops.borrow();
         let Some(index) = loops.iter().rposition(|(bound, _)| bound == name) else { return false };
         let means_the_same = || !loops::reads_any(range, |read| loops[index..].iter().any(|(bound, _)| bound == read));
-        loops[index].1.as_ref() == Some(range) && means_the_same()
+        let bound = loops[index].1.as_ref();
+        let is_range = bound == Some(range)
+            // The finalizers that remain are some of those before.
+            || (self.scenario == Scenario::Removal && is_finalizers(range) && bound == Some(&renamed(range.clone())));
+        is_range && means_the_same()
+    }
+
+    /// Whether a part is that the name of a field of the object is `metadata`, and the other that the field has the same
+    /// value before: `f == 'metadata' || oldObject[?f] == optional.of(object[f])`.
+    fn keeps_field(&self, metadata: &Node, same: &Node) -> bool {
+        let (Some([Expr::Ident(name), Expr::Literal(Literal::String(text))]), Some([old, new])) =
+            (equated(metadata), equated(same))
+        else {
+            return false;
+        };
+        let reads = |of: &Expr, function: &str, root: &str| match of {
+            Expr::Call { function: called, args, .. } if **called == *function => match args.as_slice() {
+                [Node { expr: Expr::Ident(of), .. }, Node { expr: Expr::Ident(key), .. }] => {
+                    **of == *root && key == name
+                }
+                _ => false,
+            },
+            _ => false,
+        };
+        let is_new = match new {
+            Expr::Call { function, args, .. } if matches!(&**function, "optional.of" | "of") => {
+                matches!(args.as_slice(), [value] if reads(&value.expr, "_[_]", "object"))
+            }
+            _ => false,
+        };
+        &**text == "metadata" && reads(old, "_[?_]", "oldObject") && is_new && self.is_from(name, &ident("object"))
     }
 
     /// Whether two values are equal.
     fn equal(&self, a: &Node, b: &Node) -> Option<bool> {
         let removal = self.scenario == Scenario::Removal;
         let is_null = |node: &Node| matches!(&node.expr, Expr::Literal(Literal::Null));
+        // Their fields are the same, except those of metadata.
+        if let (Some(Expr::Ident(one)), Some(Expr::Ident(other))) = (sized(a), sized(b))
+            && removal
+            && [one, other].into_iter().all(|name| matches!(&**name, "object" | "oldObject"))
+        {
+            return Some(true);
+        }
         for (a, b) in [(a, b), (b, a)] {
             let exist = self.scenario != Scenario::KubeSystem;
             if exist && is_null(b) && matches!(&a.expr, Expr::Ident(name) if matches!(&**name, "object" | "oldObject"))
@@ -381,6 +428,56 @@ fn is_none(node: &Node) -> bool {
         }
         _ => false,
     }
+}
+
+/// The sides of a comparison for equality.
+fn equated(node: &Node) -> Option<[&Expr; 2]> {
+    match &node.expr {
+        Expr::Call { function, args, .. } if &**function == "_==_" => match args.as_slice() {
+            [a, b] => Some([&a.expr, &b.expr]),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// The collection whose size a node is.
+fn sized(node: &Node) -> Option<&Expr> {
+    match &node.expr {
+        Expr::Call { function, target, args } if &**function == "size" => {
+            Some(&target.as_deref().or(args.first())?.expr)
+        }
+        _ => None,
+    }
+}
+
+/// Whether a node is the list of finalizers of an object, or an empty list in its place.
+fn is_finalizers(node: &Node) -> bool {
+    let of = match &node.expr {
+        Expr::Call { function, target: Some(of), .. } if &**function == "orValue" => of,
+        _ => node,
+    };
+    tree::asking_chain(of)
+        .is_some_and(|(root, fields)| matches!(root, "object" | "oldObject") && fields == ["metadata", "finalizers"])
+}
+
+/// The most fields, and the most finalizers, that an object is assumed to have.
+const MOST: i64 = 32;
+
+/// Whether a comparison limits the fields or the finalizers of an object to a number that no object reaches.
+fn is_short(size: &Node, most: &Node) -> bool {
+    let Expr::Literal(Literal::Int(most)) = most.expr else { return false };
+    let of = match &size.expr {
+        Expr::Call { function, target, args } if &**function == "size" => target.as_deref().or(args.first()),
+        _ => None,
+    };
+    let is_object = |node: &Node| matches!(&node.expr, Expr::Ident(name) if matches!(&**name, "object" | "oldObject"));
+    most >= MOST && of.is_some_and(|of| is_object(of) || is_finalizers(of))
+}
+
+/// Whether a node is a list without elements: only a list can be added to it.
+fn is_empty(node: &Node) -> bool {
+    matches!(&node.expr, Expr::List { elements, .. } if elements.is_empty())
 }
 
 /// A chain that begins with the new object instead of the old one.

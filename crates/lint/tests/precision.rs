@@ -6,7 +6,7 @@ use palisade_cel::Minor;
 use palisade_lint::{Finding, Options, lint};
 use palisade_manifest::{Severity, Source, objects};
 
-fn findings(text: &str, rule: &str, minor: Minor) -> Vec<Finding> {
+pub(crate) fn findings(text: &str, rule: &str, minor: Minor) -> Vec<Finding> {
     let source = Arc::new(Source::new("f.yaml", text.to_owned()));
     let objects = objects(&source).unwrap();
     let report = lint(&objects, &Options { minor, ..Options::default() });
@@ -14,7 +14,7 @@ fn findings(text: &str, rule: &str, minor: Minor) -> Vec<Finding> {
 }
 
 /// A policy in force, of rules and the rest of its `spec` in YAML, for all namespaces of tools.
-fn policy(rules: &[(&str, &str, &str, &str)], rest: &str) -> String {
+pub(crate) fn policy(rules: &[(&str, &str, &str, &str)], rest: &str) -> String {
     policy_in("namespaceSelector: {matchLabels: {tenancy: tool}}", rules, rest)
 }
 
@@ -34,12 +34,12 @@ fn policy_in(selector: &str, rules: &[(&str, &str, &str, &str)], rest: &str) -> 
 }
 
 /// Validations, each in quotes.
-fn validations(expressions: &[&str]) -> String {
+pub(crate) fn validations(expressions: &[&str]) -> String {
     let lines: Vec<_> = expressions.iter().map(|one| format!("  - expression: \"{one}\"")).collect();
     format!("  validations:\n{}", lines.join("\n"))
 }
 
-fn reported(findings: &[Finding]) -> Vec<String> {
+pub(crate) fn reported(findings: &[Finding]) -> Vec<String> {
     findings.iter().map(|one| format!("{:?} {}: {}", one.severity, one.path, one.message)).collect()
 }
 
@@ -161,119 +161,6 @@ fn unknown_custom_resource_field_is_an_error_unless_preserved() {
         let text = policy(&[("example.org", "v1", "CREATE", "tests")], &validations(&["object.spec.b == 'x'"]));
         let found = findings(&(crd + &text), "type-check", Minor::V1_36);
         assert_eq!(found.iter().map(|one| one.severity).collect::<Vec<_>>(), [expected], "{:#?}", reported(&found));
-    }
-}
-
-/// Whether the removal of a finalizer can be denied, of what the policy admitted (a warning) or of what was there before
-/// it (a note).
-#[test]
-fn blocked_finalizers_are_reported_only_where_removal_is_denied() {
-    let deployments = ("apps", "v1", "CREATE, UPDATE", "deployments");
-    let updates = ("apps", "v1", "UPDATE", "deployments");
-    let (warning, note, none) = (Some(Severity::Warning), Some(Severity::Info), None);
-    let small = "size(object.spec.template.spec.containers) < 5";
-    let plain = |rule: (&'static str, &'static str, &'static str, &'static str), expression: &str, expected| {
-        (vec![rule], validations(&[expression]), expected)
-    };
-    let conditional = |condition: &str, expression: &str, expected| {
-        let conditions = format!("  matchConditions:\n  - {{name: a, expression: \"{condition}\"}}\n");
-        (vec![deployments], conditions + &validations(&[expression]), expected)
-    };
-    let cases = [
-        plain(deployments, small, note),
-        plain(("apps", "v1", "CREATE", "deployments"), small, none),
-        plain(updates, small, warning),
-        (vec![("apps", "v1", "CREATE", "deployments"), updates], validations(&[small]), note),
-        (vec![("apps", "v1", "CREATE", "daemonsets"), updates], validations(&[small]), warning),
-        // What a subresource changes has no finalizers.
-        plain(("apps", "v1", "'*'", "deployments/scale"), "object.spec.replicas < 5", none),
-        plain(("''", "v1", "UPDATE", "pods/ephemeralcontainers"), "size(object.spec.containers) < 5", none),
-        // Claims have a finalizer each.
-        plain(("''", "v1", "CREATE, UPDATE", "persistentvolumeclaims"), "has(object.spec.storageClassName)", warning),
-        // Guards, in whatever form.
-        plain(deployments, &format!("has(object.metadata.deletionTimestamp) || {small}"), none),
-        plain(deployments, &format!("object.metadata.?deletionTimestamp.hasValue() || {small}"), none),
-        plain(deployments, &format!("'deletionTimestamp' in object.metadata || {small}"), none),
-        plain(
-            deployments,
-            &format!("(request.operation == 'UPDATE' && object.spec == oldObject.spec) || {small}"),
-            none,
-        ),
-        plain(deployments, &format!("request.operation != 'CREATE' || {small}"), none),
-        plain(
-            deployments,
-            &format!("oldObject != null && object.spec.template == oldObject.spec.template ? true : {small}"),
-            none,
-        ),
-        conditional("!has(object.metadata.deletionTimestamp)", small, none),
-        conditional("request.operation == 'CREATE' || object.spec != oldObject.spec", small, none),
-        conditional("oldObject == null || object.spec.template != oldObject.spec.template", small, none),
-        plain(deployments, &format!("(has(request.operation) && request.operation == 'UPDATE') || {small}"), none),
-        // What cannot be compared without an object may be the same.
-        conditional("[object, oldObject].exists(o, o != null && o.metadata.name != 'a')", small, note),
-        conditional("!('system:nodes' in request.userInfo.groups)", small, note),
-        conditional("!('system:masters' in request.userInfo.groups)", small, warning),
-        // Both objects, in loops.
-        conditional("![[object.spec, oldObject.spec]].all(p, p[0] == p[1])", small, none),
-        plain(
-            deployments,
-            &format!("oldObject != null && [[object.spec, oldObject.spec]].all(p, p[0] == p[1]) || {small}"),
-            none,
-        ),
-        plain(updates, "object.metadata.?labels.orValue({}).all(k, k in oldObject.metadata.?labels.orValue({}))", none),
-        plain(
-            updates,
-            "object.metadata.labels.all(k, oldObject.metadata.labels[k] == object.metadata.labels[k])",
-            none,
-        ),
-        // The name that an inner loop binds is another one.
-        plain(
-            updates,
-            "object.metadata.labels.all(k, ['a'].all(j, object.spec.x.all(k, k in oldObject.metadata.labels)))",
-            warning,
-        ),
-        plain(updates, "[object.spec.a, object.spec.b].exists(k, k == oldObject.spec.b)", none),
-        plain(updates, "[object.spec.a, object.spec.b].all(k, k == oldObject.spec.b)", warning),
-        // What looks like a guard and is none: metadata changes with the finalizers.
-        plain(deployments, &format!("has(object.metadata.deletionTimestamp) && {small}"), note),
-        plain(deployments, &format!("object == oldObject || {small}"), note),
-        plain(deployments, &format!("object.metadata.finalizers == oldObject.metadata.finalizers || {small}"), warning),
-        plain(deployments, "request.operation == 'CREATE' || object.metadata == oldObject.metadata", warning),
-        plain(
-            deployments,
-            "request.operation == 'CREATE' || object.metadata.labels == oldObject.metadata.labels",
-            none,
-        ),
-        conditional("oldObject != null", small, warning),
-        // By the form of our own policies.
-        plain(
-            deployments,
-            &format!(
-                "(request.operation == 'UPDATE' && dyn(object).spec == dyn(oldObject).spec ? [] : {small} ? [] : ['a']).size() == 0"
-            ),
-            none,
-        ),
-        // Mentioned, and no guard.
-        plain(deployments, &format!("{small} && (oldObject == null || object.kind == oldObject.kind)"), note),
-        // It depends on what is not the same when the finalizer is removed.
-        plain(deployments, &format!("request.userInfo.username == 'admin' || {small}"), warning),
-        plain(deployments, "authorizer.group('apps').resource('deployments').check('own').allowed()", warning),
-        plain(deployments, &format!("object.status.?replicas.orValue(0) < 5 && {small}"), warning),
-        // Every request says who asks.
-        plain(deployments, "has(request.userInfo.username)", none),
-        // Through a variable.
-        (
-            vec![deployments],
-            format!(
-                "  variables:\n  - {{name: same, expression: \"oldObject != null && object.spec == oldObject.spec\"}}\n{}",
-                validations(&[&format!("variables.same || {small}")])
-            ),
-            none,
-        ),
-    ];
-    for (rules, rest, expected) in cases {
-        let found = findings(&policy(&rules, &rest), "blocks-finalizers", Minor::V1_36);
-        assert_eq!(found.iter().map(|one| one.severity).max(), expected, "{rules:?} {rest}: {:#?}", reported(&found));
     }
 }
 
@@ -592,7 +479,8 @@ fn resources_without_a_schema_are_reported() {
         ("''", "v1", "CREATE", "pods, pod"),
         ("'*'", "v1", "CREATE", "widgets"),
     ];
-    let found = findings(&policy(&rules, &validations(&["true"])), "types-not-checked", Minor::V1_36);
+    let typed = validations(&["object.spec.a == 1"]);
+    let found = findings(&policy(&rules, &typed), "types-not-checked", Minor::V1_36);
     assert_eq!(
         reported(&found),
         [
@@ -602,6 +490,35 @@ fn resources_without_a_schema_are_reported() {
              does not match it",
         ]
     );
+    // An expression that reads no type of a schema.
+    let routes = [("example.org", "v1", "CREATE, UPDATE", "routes")];
+    for (expression, expected) in [
+        ("true", false),
+        ("dyn(object).?spec.?a.orValue(1) == 1", false),
+        ("dyn(object).?spec == dyn(oldObject).?spec", false),
+        ("oldObject == null || object.metadata.?labels[?'a'].orValue('') != ''", false),
+        ("object.metadata.?labels[?request.name].hasValue() && object.kind != 'A'", false),
+        ("dyn(object).?spec.?a.orValue(1) == 1 && oldObject.spec.a == 1", true),
+        ("dyn(object.spec).a == 1", true),
+        ("object.metadata.?labls.hasValue()", true),
+        ("object.metadata.?labels[?object.spec.a].hasValue()", true),
+        ("[object, oldObject].all(o, o.spec.a == 1)", true),
+        ("object != oldObject", true),
+    ] {
+        for policy in [
+            policy(&routes, &validations(&[expression])),
+            policy(
+                &routes,
+                &format!(
+                    "  variables:\n  - {{name: a, expression: \"{expression}\"}}\n{}",
+                    validations(&["variables.a"])
+                ),
+            ),
+        ] {
+            let found = findings(&policy, "types-not-checked", Minor::V1_36);
+            assert_eq!(!found.is_empty(), expected, "{expression}: {:#?}", reported(&found));
+        }
+    }
     // The group of another resource.
     let rules = [("''", "v1", "CREATE", "deployments"), ("apps", "v1", "CREATE", "pods")];
     let found = findings(&policy(&rules, &validations(&["true"])), "types-not-checked", Minor::V1_36);

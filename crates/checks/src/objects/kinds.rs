@@ -2,7 +2,7 @@
 
 use crate::{
     ObjectResource,
-    object_check::{CONNECTION, CREATION, WRITES},
+    object_check::{CHANGES, CONNECTION, CREATION, WRITES},
 };
 
 /// The group of the Gateway API.
@@ -17,6 +17,8 @@ pub(super) const NETWORK_POLICY: ObjectResource =
     stored("networking.k8s.io", &["v1"], "NetworkPolicy", "networkpolicies");
 
 pub(super) const SERVICE: ObjectResource = of_core("Service", "services");
+pub(super) const SERVICE_STATUS: ObjectResource =
+    ObjectResource { subresource: "status", operations: CHANGES, ..SERVICE };
 pub(super) const ENDPOINTS: ObjectResource = of_core("Endpoints", "endpoints");
 pub(super) const ENDPOINT_SLICE: ObjectResource =
     stored("discovery.k8s.io", &["v1"], "EndpointSlice", "endpointslices");

@@ -16,7 +16,7 @@
 use super::BY_KUBECTL;
 use crate::{
     Diagnostic, Lowering, Meaning, ObjectCheck, ObjectRule, Text, cel,
-    settings::{MetadataKey, MetadataRule, NamedKind, any},
+    settings::{MetadataKey, MetadataRule, ObjectKind, any},
     texts::Wildcard,
 };
 
@@ -50,7 +50,7 @@ pub static CHECK: ObjectCheck = ObjectCheck {
 /// The labels or the annotations of objects.
 struct Map<'a> {
     field: &'static str,
-    kinds: &'a [NamedKind],
+    kinds: &'a [ObjectKind],
     path: &'a str,
 }
 

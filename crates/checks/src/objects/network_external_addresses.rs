@@ -5,16 +5,23 @@
 //! ([CVE-2020-8554](https://github.com/kubernetes/kubernetes/issues/97076)). `loadBalancerIP` asks for an address of a load
 //! balancer.
 //!
-//! The status of a Service also has addresses. Tenants should not have permission to update `services/status`.
+//! Nodes also send packets for the addresses in the status of a load balancer. The check evaluates updates of
+//! `services/status`, except those of the control plane and of the cloud controller manager. Other controllers of load
+//! balancers can write addresses in the allowed networks: list the others in `exemptions.users`.
 //!
 //! ## If your object was denied
 //!
-//! Remove `spec.externalIPs` and `spec.loadBalancerIP`, or use addresses in a network that the message lists.
+//! Remove `spec.externalIPs` and `spec.loadBalancerIP`, or use addresses in a network that the message lists. Do not write
+//! `status.loadBalancer`.
 
-use super::kinds::SERVICE;
+use super::{
+    by_control_plane,
+    kinds::{SERVICE, SERVICE_STATUS},
+};
 use crate::{ObjectCheck, ObjectResource, ObjectRule, settings::any, shared::cidrs::Cidrs};
 
 const SERVICES: &[ObjectResource] = &[SERVICE];
+const STATUS: &[ObjectResource] = &[SERVICE_STATUS];
 /// The most addresses that are evaluated.
 const MOST: usize = 64;
 
@@ -23,9 +30,13 @@ pub static CHECK: ObjectCheck = ObjectCheck {
     id: "networkExternalAddresses",
     title: "External addresses of Services",
     settings: &["network.allowedExternalIPs"],
-    kinds: SERVICES,
-    fields: &["spec.externalIPs", "spec.loadBalancerIP"],
-    exempt: None,
+    kinds: &[SERVICE, SERVICE_STATUS],
+    fields: &["spec.externalIPs", "spec.loadBalancerIP", "status.loadBalancer.ingress[*].ip"],
+    exempt: Some(concat!(
+        "request.?subResource.orValue('') == 'status' && (request.userInfo.username == 'system:cloud-controller-manager' || ",
+        by_control_plane!(),
+        ")"
+    )),
     fixtures: include_str!("network_external_addresses.yaml"),
     compile: |settings, cx| {
         let cidrs = settings.network.allowed_external_ips.as_ref().filter(|cidrs| !any(cidrs))?;
@@ -40,6 +51,15 @@ pub static CHECK: ObjectCheck = ObjectCheck {
             allowed.contain_address("a")
         );
         rule.forbid(SERVICES, ("spec.loadBalancerIP", "addresses"), &bad, &allowed.says());
+        // Nodes also send packets for these addresses to the pods (`newBaseServiceInfo` in Kubernetes
+        // `pkg/proxy/serviceport.go`).
+        let ingress = "variables.object.?status.?loadBalancer.?ingress.orValue([])";
+        rule.limit(STATUS, "status.loadBalancer.ingress", ingress, MOST);
+        let bad = format!(
+            "{ingress}.map(i, i.?ip.orValue('') != '', string(i.ip)).filter(a, !({}))",
+            allowed.contain_address("a")
+        );
+        rule.forbid(STATUS, ("status.loadBalancer.ingress[*].ip", "addresses"), &bad, &allowed.says());
         rule.unless_empty()
     },
 };

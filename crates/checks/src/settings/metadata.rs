@@ -3,7 +3,7 @@
 use kube::KubeSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Kind::Other, Setting, at, setting};
+use super::{Kind::Other, ObjectKind, Setting, at, setting};
 use crate::Text;
 
 /// Requirements for labels and annotations of objects. They are evaluated at the stage in enforcement.objects.
@@ -25,7 +25,7 @@ pub(super) static SETTINGS: &[Setting] = &[setting("metadata.rules", Other(&at!(
 pub struct MetadataRule {
     /// Kinds of objects to evaluate. Pods are not allowed.
     #[schemars(length(min = 1, max = 16))]
-    pub kinds: Vec<NamedKind>,
+    pub kinds: Vec<ObjectKind>,
     /// Labels with a meaning. At most 16.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["key"]))]
@@ -46,29 +46,6 @@ pub struct MetadataRule {
     #[schemars(length(max = 64), inner(length(min = 1, max = 317)))]
     #[x_kube(validation = ("self.all(x, x.matches('^[^*]*[*]?$'))", "must have * only at the end"))]
     pub allowed_annotations: Option<Vec<Text>>,
-}
-
-/// A kind of objects. The kind must be namespaced. A kind that the cluster does not have is ignored.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, KubeSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct NamedKind {
-    /// API group, for example networking.k8s.io. Default: the core group.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    #[schemars(
-        length(max = 253),
-        regex(pattern = r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)?$")
-    )]
-    pub group: String,
-    /// API versions of the kind, for example [v1]. Requests in other versions are converted to one of them. All checks of a
-    /// kind must list the same versions. At most 8.
-    #[schemars(
-        length(min = 1, max = 8),
-        inner(length(min = 1, max = 63), regex(pattern = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"))
-    )]
-    pub versions: Vec<String>,
-    /// Plural name of the kind, for example ingresses.
-    #[schemars(length(min = 1, max = 63), regex(pattern = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"))]
-    pub resource: String,
 }
 
 /// A label or an annotation.

@@ -56,8 +56,9 @@ pub struct Network {
     /// unset: true.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allow_services_without_selector: Option<Flag>,
-    /// Networks, as CIDRs, of the addresses that Services may have in externalIPs and loadBalancerIP; * for all, or
-    /// $name. An empty list allows none. If unset: all.
+    /// Networks, as CIDRs, of the addresses that Services may have in externalIPs and loadBalancerIP, and that users may
+    /// write into the status of load balancers; * for all, or $name. Controllers of the control plane may write any address
+    /// into the status. An empty list allows none. If unset: all.
     #[serde(rename = "allowedExternalIPs", skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64), inner(length(min = 1, max = 64)))]
     #[x_kube(validation = ("self.all(x, x == '*' || x.contains('$') || isCIDR(x))", "must be a CIDR, * or $name"))]

@@ -5,6 +5,8 @@ mod args;
 mod generated;
 mod place;
 mod tenant_objects;
+#[cfg(test)]
+mod tests;
 
 pub use args::DiffArgs;
 use k8s_openapi::jiff::Timestamp;

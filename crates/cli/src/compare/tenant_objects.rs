@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use palisade_api::names::{DELETION_POLICY_ANNOTATION, DIGEST_ANNOTATION};
+use palisade_compiler::GeneratedObject;
 use serde_json::{Value as Json, json};
 
 use crate::{
@@ -15,11 +16,23 @@ use crate::{
 /// The differences, by object and change.
 #[derive(Default)]
 pub(super) struct TenantObjects {
-    objects: BTreeMap<(String, &'static str), InNamespaces>,
+    objects: BTreeMap<(Name, &'static str), InNamespaces>,
     /// Whether they could differ in an unknown namespace.
     may_differ: bool,
     /// The templates whose problem was reported.
     noted: BTreeSet<(String, String)>,
+}
+
+/// `ResourceQuota/tenant`, and the API group: two groups can have a kind of the same name.
+type Name = (String, String);
+
+/// An object of a namespace.
+#[derive(Default)]
+struct TenantObject {
+    template: String,
+    object: Json,
+    /// Whether it takes over an object of another owner.
+    adopt: bool,
 }
 
 struct InNamespaces {
@@ -57,10 +70,12 @@ impl TenantObjects {
             let (new, unresolved) = self.objects_of(other, tenant);
             let names: BTreeSet<_> = old.keys().chain(new.keys()).cloned().collect();
             for name in names {
-                let empty = (String::new(), Json::Null);
-                let [(template, before), (_, after)] = [&old, &new].map(|of| of.get(&name).unwrap_or(&empty));
+                let empty = TenantObject::default();
+                let [one, other] = [&old, &new].map(|of| of.get(&name).unwrap_or(&empty));
+                let (before, after) = (&one.object, &other.object);
                 // Without a valid value, the object remains as it is.
-                if before == after || after.is_null() && unresolved.contains(template) {
+                if before == after && one.adopt == other.adopt || after.is_null() && unresolved.contains(&one.template)
+                {
                     continue;
                 }
                 let is_orphaned = before
@@ -70,13 +85,17 @@ impl TenantObjects {
                     (true, _) => "added",
                     (_, true) if is_orphaned => "released",
                     (_, true) => "removed",
-                    _ => "changed",
+                    _ if before != after => "changed",
+                    _ if other.adopt => "adopted from other owners",
+                    _ => "no longer adopted from other owners",
                 };
-                let place = format!("{}/{name}", tenant.name);
+                let place = format!("{}/{}", tenant.name, name.0);
                 if let Some(known) = self.objects.get_mut(&(name.clone(), change)) {
                     known.namespaces.insert(tenant.name.clone());
                     continue;
                 }
+                let adoption = [one, other].map(|of| json!({"adopt": of.adopt}));
+                let [before, after] = if before == after { [&adoption[0], &adoption[1]] } else { [before, after] };
                 let diff =
                     diff::between((&format!("BEFORE/{place}"), before), (&format!("AFTER/{place}"), after), CONTEXT)?;
                 let namespaces = BTreeSet::from([tenant.name.clone()]);
@@ -86,12 +105,12 @@ impl TenantObjects {
         Ok(())
     }
 
-    /// The objects of a namespace with their templates, by kind and name; and the templates that have no valid value.
+    /// The objects of a namespace; and the templates that have no valid value.
     fn objects_of(
         &mut self,
         of: Option<&Accepted>,
         tenant: &Tenant,
-    ) -> (BTreeMap<String, (String, Json)>, BTreeSet<String>) {
+    ) -> (BTreeMap<Name, TenantObject>, BTreeSet<String>) {
         let (mut objects, mut unresolved) = (BTreeMap::new(), BTreeSet::new());
         let Some(Accepted { profile, checked }) = of else { return (objects, unresolved) };
         if !palisade_compiler::selects(&profile.spec, tenant) {
@@ -99,12 +118,13 @@ impl TenantObjects {
         }
         for resolved in checked.generated(tenant) {
             match resolved.object {
-                Ok(mut generated) => {
-                    if let Some(Json::Object(annotations)) = generated.object.pointer_mut("/metadata/annotations") {
+                Ok(GeneratedObject { object_type, name, mut object, adopt, template, .. }) => {
+                    if let Some(Json::Object(annotations)) = object.pointer_mut("/metadata/annotations") {
                         annotations.remove(DIGEST_ANNOTATION);
                     }
-                    let name = format!("{}/{}", generated.object_type.kind, generated.name);
-                    objects.insert(name, (resolved.template, generated.object));
+                    let group = object_type.api_version.rsplit_once('/').map_or("", |(group, _)| group).to_owned();
+                    let name = (format!("{}/{name}", object_type.kind), group);
+                    objects.insert(name, TenantObject { template, object, adopt });
                 }
                 Err(problem) => {
                     if self.noted.insert((checked.profile.clone(), resolved.template.clone())) {
@@ -128,18 +148,18 @@ impl TenantObjects {
     /// The differences, as parts of a sentence.
     pub(super) fn parts(&self, whole: bool) -> Vec<String> {
         let known =
-            self.objects.iter().map(|((name, change), found)| format!("{name} is {change} in {}", found.place()));
+            self.objects.iter().map(|(((name, _), change), found)| format!("{name} is {change} in {}", found.place()));
         let unknown = (self.may_differ && !whole).then(|| "objects may differ in unknown namespaces".to_owned());
         known.chain(unknown).collect()
     }
 
     pub(super) fn diffs(&self) -> impl Iterator<Item = (String, String)> {
         let title = |name: &str, change: &str, found: &InNamespaces| format!("{name} is {change} in {}", found.place());
-        self.objects.iter().map(move |((name, change), found)| (title(name, change, found), found.diff.clone()))
+        self.objects.iter().map(move |(((name, _), change), found)| (title(name, change, found), found.diff.clone()))
     }
 
     pub(super) fn json(&self) -> Json {
-        let one = |((name, change), found): (&(String, &str), &InNamespaces)| json!({"name": name, "change": change, "namespaces": found.namespaces, "diff": found.diff});
+        let one = |(((name, _), change), found): (&(Name, &str), &InNamespaces)| json!({"name": name, "change": change, "namespaces": found.namespaces, "diff": found.diff});
         self.objects.iter().map(one).collect()
     }
 }

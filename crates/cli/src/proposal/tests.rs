@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::ObjectMeta, jiff::Timestamp};
-use palisade_api::{ToolSecurityProfile, catalogue};
+use palisade_api::{ToolSecurityProfile, catalogue, objects};
 use palisade_cel::Minor;
-use palisade_checks::fixture::Fixture;
+use palisade_checks::{ObjectFixture, fixture::Fixture};
 use palisade_kube_json::{existing::anew, json::set};
 use serde_json::{Value as Json, json};
 
@@ -52,6 +52,31 @@ const MORE: &str = "
   pod: {spec: {tolerations: [{key: gpu, operator: Exists, effect: NoSchedule}]}}
 ";
 
+/// The same of other objects.
+const MORE_OBJECTS: &str = "
+- check: networkHosts
+  name: another host
+  settings: {network: {allowedHosts: [a.example.org]}}
+  object:
+    apiVersion: networking.k8s.io/v1
+    kind: Ingress
+    spec:
+      rules:
+      - host: b.example.org
+        http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: web, port: {number: 80}}}}]}
+- check: networkLoadBalancers
+  name: another class
+  settings: {network: {allowedLoadBalancerClasses: [example.org/a]}}
+  object:
+    apiVersion: v1
+    kind: Service
+    spec:
+      type: LoadBalancer
+      loadBalancerClass: example.org/b
+      selector: {app: web}
+      ports: [{port: 80, protocol: TCP, targetPort: 80}]
+";
+
 /// How many fixtures of a check are tried.
 const OF_A_CHECK: usize = 2;
 
@@ -60,9 +85,12 @@ fn labels() -> Json {
 }
 
 fn profile(fixture: &Fixture) -> ToolSecurityProfile {
+    profile_of(&fixture.spec(&labels()))
+}
+
+fn profile_of(spec: &Json) -> ToolSecurityProfile {
     let object = json!({
-        "apiVersion": "toolsecurity.dev/v1alpha1", "kind": "ToolSecurityProfile", "metadata": {"name": "a"},
-        "spec": fixture.spec(&labels()),
+        "apiVersion": "toolsecurity.dev/v1alpha1", "kind": "ToolSecurityProfile", "metadata": {"name": "a"}, "spec": spec,
     });
     serde_json::from_value(object).unwrap()
 }
@@ -132,4 +160,44 @@ fn what_a_row_proposes_admits_the_pod() {
         }
     }
     assert_eq!(admitted, expected, "a pod is admitted");
+}
+
+#[test]
+fn proposed_changes_admit_other_objects() {
+    let mut tries: Vec<(&str, ObjectFixture, ToolSecurityProfile, Vec<Change>)> = Vec::new();
+    let mut expected = BTreeSet::new();
+    let more: Vec<Json> = serde_saphyr::from_str(MORE_OBJECTS).unwrap();
+    for check in objects::ALL {
+        let Some(find) = row_of(check.id).and_then(|row| row.find) else { continue };
+        expected.insert(check.id);
+        let mut fixtures: Vec<ObjectFixture> = serde_saphyr::from_str(check.fixtures).unwrap();
+        fixtures.extend(more.iter().filter(|one| one["check"] == check.id).map(|one| {
+            let fixture = json!({
+                "name": one["name"], "settings": one["settings"], "object": one["object"], "violations": [check.id],
+            });
+            serde_json::from_value::<ObjectFixture>(fixture).unwrap()
+        }));
+        let violating = fixtures.into_iter().filter(|one| !one.violations.is_empty() && one.parameters.is_empty());
+        for one in violating {
+            let (before, values, object) = (profile_of(&one.spec(&labels())), one.values(), one.object("a"));
+            let settings = before.spec.effective_settings();
+            let subject = Subject { settings: &settings, values: &values, pod: &object, message: "" };
+            if let Some(changes) = find(&subject).ok().filter(|changes| !changes.is_empty()) {
+                tries.push((check.id, one, before, changes));
+            }
+        }
+    }
+    let results = parallel(threads(), &tries, |(check, fixture, before, changes)| {
+        let object = fixture.object("a");
+        let after = applied(before, changes).unwrap_or_else(|| panic!("{check}: {changes:?}"));
+        (violations(before, &object), violations(&after, &object))
+    });
+    let mut admitted = BTreeSet::new();
+    for ((check, fixture, _, changes), (before, after)) in tries.iter().zip(results) {
+        assert!(before >= after && before > 0, "{check}, {}: {before} to {after} with {changes:?}", fixture.name);
+        if after == 0 {
+            admitted.insert(*check);
+        }
+    }
+    assert_eq!(admitted, expected, "an object of each check with changes is admitted");
 }

@@ -18,7 +18,8 @@ Examples:
   palisade suggest --live -o yaml > next.yaml        # print the changed profiles
   palisade diff next.yaml --live                     # preview their effect
 
-It is read-only. --live requires permission to list profiles, namespaces, exceptions, pods and workloads.
+It is read-only. --live requires permission to list profiles, namespaces, exceptions, pods, workloads and the other \
+kinds that the profiles evaluate.
 
 Exit codes: 0 success, also without a proposal, 2 could not run.";
 
@@ -27,8 +28,8 @@ Exit codes: 0 success, also without a proposal, 2 could not run.";
 #[command(after_help = EXAMPLES, mut_arg("namespaces", |arg| arg.requires("files")))]
 #[command(group = clap::ArgGroup::new("what").required(true).multiple(false).args(["live", "dump", "files"]))]
 pub struct SuggestArgs {
-    /// Files, directories, or - for standard input, with cluster objects: pods, workloads, Namespaces,
-    /// ToolSecurityExceptions and profiles.
+    /// Files, directories, or - for standard input, with cluster objects: pods, workloads, other evaluated objects,
+    /// Namespaces, ToolSecurityExceptions and profiles.
     #[arg(id = "files", value_name = "FILE|DIR")]
     pub files: Vec<String>,
     /// File or directory with profiles that replace those of the cluster or of the files. Repeatable.

@@ -6,18 +6,23 @@ use std::{collections::BTreeMap, fmt::Write as _, sync::Arc};
 
 use k8s_openapi::jiff::Timestamp;
 use kube::Client;
-use palisade_api::{Stage, ToolSecurityParamsSpec, ToolSecurityReportSpec, conditions::ExceptionReason, names};
+use palisade_api::{
+    Stage, ToolSecurityParamsSpec, ToolSecurityReportSpec,
+    conditions::ExceptionReason,
+    names::{self, Shape},
+};
 use palisade_cel::Minor;
 use palisade_kube_json::{
     existing::anew,
     json::{Change as _, set},
+    workload::Workload,
 };
 use serde::Serialize;
 use serde_json::{Value as Json, json};
 
 use crate::{
     cluster::{ClusterArgs, could_not_run, failed},
-    evaluator::ProfileEvaluator,
+    evaluator::{self, ProfileEvaluator},
     explained::Explained,
     input, live,
     namespaces::{self, Tenant},
@@ -32,12 +37,13 @@ Examples:
   palisade why tool-a
   palisade why tool-a --pod pod.yaml      # also explain this pod
   palisade why tool-a --pod pod/encoder   # also explain an existing pod, as if it were created now
+  palisade why tool-a --object web.yaml   # also explain an object of another kind
 
 Reads the namespace and the profiles, and the exceptions and reports of the namespace as far as permitted. With only \
 the role view in the namespace, which cannot read profiles, it shows the content of the parameters and reports \
 there.
 
-Exit codes: 0 shown, 1 the pod is denied, 2 could not run.";
+Exit codes: 0 shown, 1 the pod or object is denied, 2 could not run.";
 
 /// The arguments of `palisade why`.
 #[derive(Debug, clap::Args)]
@@ -50,6 +56,10 @@ pub struct WhyArgs {
     /// pod in the namespace.
     #[arg(long, value_name = "FILE|DIR|pod/NAME")]
     pub pod: Option<String>,
+    /// Also explain an object of another kind, for example an Ingress: a YAML or JSON file, a directory with one, or - for
+    /// standard input.
+    #[arg(long, value_name = "FILE|DIR", conflicts_with = "pod")]
+    pub object: Option<String>,
     #[command(flatten)]
     pub format: FormatArgs,
     #[command(flatten)]
@@ -57,7 +67,7 @@ pub struct WhyArgs {
 }
 
 /// The active settings of a namespace.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Why {
     namespace: String,
@@ -68,6 +78,26 @@ struct Why {
     not_selected_by: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pod: Option<Explained>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    object: Option<ExplainedObject>,
+}
+
+/// The explanation of an object that is not a pod.
+#[derive(Debug, Serialize)]
+struct ExplainedObject {
+    #[serde(flatten)]
+    explained: Explained,
+    /// Its kind, if it creates pods.
+    #[serde(skip)]
+    workload: Option<&'static Workload>,
+}
+
+impl Why {
+    /// The explained pod or object.
+    fn explained(&self) -> Option<(&Explained, Option<&'static Workload>)> {
+        let of_object = || self.object.as_ref().map(|one| (&one.explained, one.workload));
+        self.pod.as_ref().map(|pod| (pod, None)).or_else(of_object)
+    }
 }
 
 /// The active settings of one profile.
@@ -104,6 +134,9 @@ struct ActiveStage {
     /// Omitted if workloads are not evaluated.
     #[serde(skip_serializing_if = "Option::is_none")]
     workloads: Option<Stage>,
+    /// Omitted if no other objects are evaluated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    objects: Option<Stage>,
     /// The stages of checks with a separate stage, by id.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     checks: BTreeMap<String, Stage>,
@@ -128,7 +161,8 @@ struct Live {
     /// The parameters in the namespace; `None` if the profiles define all of them.
     params: Option<Vec<Json>>,
     pod: Option<Json>,
-    /// The version of the API server, if there is a pod.
+    object: Option<Json>,
+    /// The version of the API server, if there is a pod or an object.
     version: Option<Minor>,
 }
 
@@ -140,12 +174,15 @@ pub fn run(args: &WhyArgs) -> Result<(), Failure> {
         let message = format!("{}: must have one pod, not {}", file.map_or("", String::as_str), of_file.len());
         return Err(could_not_run(message));
     }
+    let object = args.object.as_deref().map(pods::single).transpose()?;
     let mut live = args.cluster.ask(async |client| read(&client, args).await)?;
     live.pod = live.pod.or_else(|| of_file.into_iter().next());
+    live.object = object;
     let why = if live.params.is_some() { tenant::answer(&live)? } else { answer(&live)? };
     output::print(&args.format.text(|| human(&why), || json!(why))?)?;
-    if why.pod.as_ref().is_some_and(Explained::is_denied) {
-        Err(Failure::Wrong(vec![Problem::new("the pod violates a profile")]))
+    if why.explained().is_some_and(|(explained, _)| explained.is_denied()) {
+        let what = if why.pod.is_some() { "the pod" } else { "the object" };
+        Err(Failure::Wrong(vec![Problem::new(format!("{what} violates a profile"))]))
     } else {
         Ok(())
     }
@@ -196,7 +233,7 @@ async fn read(client: &Client, args: &WhyArgs) -> Result<Live, Failure> {
         let pod = get(client, &format!("{core}/pods/{name}")).await;
         live.pod = Some(anew(pod.map_err(|error| failed(&format!("cannot read pod {name}"), &error))?));
     }
-    if args.pod.is_some() {
+    if args.pod.is_some() || args.object.is_some() {
         live.version = Some(live::version(client).await?);
     }
     Ok(live)
@@ -229,7 +266,7 @@ fn answer(live: &Live) -> Result<Why, Failure> {
         let deleted = || vec![Problem::new(format!("namespace {name} is being deleted: no profile is applied to it"))];
         return Err(Failure::CouldNotRun(if problems.is_empty() { deleted() } else { problems }));
     };
-    let mut why = Why { namespace: name, profiles_read: true, profiles: vec![], not_selected_by: vec![], pod: None };
+    let mut why = Why { namespace: name, profiles_read: true, ..Why::default() };
     let mut selecting = Vec::new();
     for (object, raw) in objects.iter().filter(|object| object.kind == profiles::KIND).zip(&live.profiles) {
         match profiles::accept(object) {
@@ -241,10 +278,21 @@ fn answer(live: &Live) -> Result<Why, Failure> {
             Err(found) => why.profiles.push(rejected(raw, &found)),
         }
     }
-    let Some(mut pod) = live.pod.clone() else { return Ok(why) };
-    set(&mut pod, &["metadata", "namespace"], why.namespace.as_str());
+    let Some(mut object) = live.pod.clone().or_else(|| live.object.clone()) else { return Ok(why) };
+    set(&mut object, &["metadata", "namespace"], why.namespace.as_str());
     let judge = ProfileEvaluator::new(&selecting, &[tenant], live.version.unwrap_or(Minor::DEFAULT), Timestamp::now())?;
-    why.pod = Some(judge.explain(None, &pod).map_err(could_not_run)?);
+    if live.pod.is_some() {
+        why.pod = Some(judge.explain(None, &object).map_err(could_not_run)?);
+        return Ok(why);
+    }
+    let text = |key: &str| object[key].as_str().unwrap_or_default();
+    let (api_version, kind) = (text("apiVersion"), text("kind"));
+    if selecting.is_empty() || !judge.evaluates(api_version, kind) {
+        return Err(could_not_run(format!("no profile in this namespace evaluates {api_version} {kind}")));
+    }
+    let workload = evaluator::workload(api_version, kind);
+    let explained = judge.explain(workload, &object).map_err(could_not_run)?;
+    why.object = Some(ExplainedObject { explained, workload });
     Ok(why)
 }
 
@@ -313,7 +361,8 @@ fn stage(accepted: &Accepted, tenant: &Tenant, namespace: &Json) -> ActiveStage 
         _ => "the profile".to_owned(),
     };
     let checks = compiled.enforcement.checks.clone();
-    ActiveStage { pods: stages.pods, workloads: stages.workloads, checks, from }
+    let objects = stages.objects.filter(|_| compiled.bundle.judging(Shape::Objects).next().is_some());
+    ActiveStage { pods: stages.pods, workloads: stages.workloads, objects, checks, from }
 }
 
 /// The manager and time of the last change of a label or annotation, from `managedFields`.
@@ -372,7 +421,7 @@ fn exceptions(accepted: &Accepted, tenant: &Tenant, params: &ToolSecurityParamsS
 fn human(why: &Why) -> String {
     let mut out = format!("namespace {}\n", why.namespace);
     if why.profiles.is_empty() && why.profiles_read {
-        out.push_str("\nno profile selects it: Palisade does not evaluate its pods\n");
+        out.push_str("\nno profile selects it: Palisade does not evaluate its pods and other objects\n");
     }
     for profile in &why.profiles {
         section(&mut out, profile);
@@ -380,8 +429,8 @@ fn human(why: &Why) -> String {
     if !why.not_selected_by.is_empty() {
         let _ = writeln!(out, "\nnot selected by: {}", why.not_selected_by.join(", "));
     }
-    if let Some(pod) = &why.pod {
-        let _ = write!(out, "\n{}", pod.human());
+    if let Some((explained, workload)) = why.explained() {
+        let _ = write!(out, "\n{}", explained.human(workload));
     }
     // Text of a tenant must not move the terminal's cursor.
     out.chars().map(|c| if c == '\n' { c } else { harmless(c) }).collect()
@@ -402,14 +451,15 @@ fn section(out: &mut String, profile: &ActiveProfile) {
         line("rejected", &format!("{why}; the last accepted generation is active (see palisade history)"));
         return;
     }
-    if let Some(ActiveStage { pods, workloads, checks, from }) = &profile.stage {
-        // The report in a namespace has no stage of workloads.
-        let workloads = match workloads {
-            Some(stage) => format!(", workloads {stage}"),
+    if let Some(ActiveStage { pods, workloads, objects, checks, from }) = &profile.stage {
+        // The report in a namespace has the stage of pods only.
+        let of = |name: &str, stage: &Option<Stage>| match stage {
+            Some(stage) => format!(", {name} {stage}"),
             None if profile.ready == tenant::UNKNOWN => String::new(),
-            None => ", workloads not evaluated".to_owned(),
+            None => format!(", {name} not evaluated"),
         };
-        line("stage", &format!("pods {pods}{workloads} (from {from})"));
+        let (workloads, objects) = (of("workloads", workloads), of("other objects", objects));
+        line("stage", &format!("pods {pods}{workloads}{objects} (from {from})"));
         for (check, stage) in checks {
             line("", &format!("check {check} {stage} (from the profile)"));
         }
@@ -501,6 +551,7 @@ mod tests {
                 "violations": [{"workload": "Deployment/web", "check": "privileged", "message": "is \u{1b}[2J", "objects": 2, "stage": "Audit"}],
             }})],
             pod,
+            object: None,
             version: None,
         }
     }
@@ -510,7 +561,7 @@ mod tests {
         let why = answer(&live(None)).expect("an answer");
         let text = human(&why);
         for line in [
-            "  stage       pods Warn, workloads Warn (from label stage.toolsecurity.dev/tools=Warn, by kubectl-label; its labels last changed 2026-02-03T04:05:06Z)",
+            "  stage       pods Warn, workloads Warn, other objects not evaluated (from label stage.toolsecurity.dev/tools=Warn, by kubectl-label; its labels last changed 2026-02-03T04:05:06Z)",
             "              check runAsUser Deny (from the profile)",
             "  parameter   uid = 50001 (from annotation example.org/uid)",
             "  parameter   team = \"nobody\" (from the default)",
@@ -543,6 +594,36 @@ mod tests {
         let text = human(&why);
         assert!(text.contains("Pod/p in namespace tool-a: denied (profiles: tools)\n"), "{text}");
         assert!(text.contains("~ spec.securityContext.runAsUser: 7 -> 50001"), "{text}");
+    }
+
+    #[test]
+    fn other_objects_have_a_stage_and_are_explained() {
+        let mut live = live(None);
+        let spec = live.profiles[0].at_mut(&["spec"]);
+        set(spec, &["network"], json!({"allowedServiceTypes": ["ClusterIP"]}));
+        let stage = |live: &Live| {
+            let why = answer(live).expect("an answer");
+            let text = human(&why);
+            let line = text.lines().find(|line| line.starts_with("  stage")).expect("a stage").to_owned();
+            (json!(why)["profiles"][0]["stage"]["objects"].clone(), line)
+        };
+        let (objects, line) = stage(&live);
+        assert!(objects == "Warn" && line.contains("workloads Warn, other objects Warn (from label"), "{line}");
+        set(live.profiles[0].at_mut(&["spec", "enforcement"]), &["objects"], "Off");
+        let (objects, line) = stage(&live);
+        assert!(objects.is_null() && line.contains(", other objects not evaluated (from"), "{line}");
+        live.object = Some(json!({
+            "apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"}, "spec": {"type": "NodePort", "ports": [{"port": 80}]},
+        }));
+        assert!(answer(&live).is_err(), "no profile evaluates Services");
+        set(live.profiles[0].at_mut(&["spec", "enforcement"]), &["objects"], "Deny");
+        set(&mut live.namespace, &["metadata", "labels"], json!({"tenancy": "tool"}));
+        let why = answer(&live).expect("an answer");
+        let text = human(&why);
+        assert!(text.contains("Service/web in namespace tool-a: denied (profiles: tools)\n"), "{text}");
+        assert!(text.contains("[networkServices] Service: spec.type is NodePort, allowed: ClusterIP"), "{text}");
+        live.object = Some(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "web"}}));
+        assert!(answer(&live).is_err(), "no profile evaluates ConfigMaps");
     }
 
     #[test]

@@ -16,10 +16,12 @@ pub(super) const UNKNOWN: &str = "Unknown";
 /// # Errors
 /// A pod is given, which requires the profiles; or an object cannot be read.
 pub(super) fn answer(live: &Live) -> Result<Why, Failure> {
-    if live.pod.is_some() {
-        let problem = "the profiles cannot be read, so the pod cannot be evaluated here; let the API server evaluate it: \
-                       kubectl create --dry-run=server -f POD.yaml";
-        return Err(could_not_run(problem));
+    if live.pod.is_some() || live.object.is_some() {
+        let (what, file) = if live.pod.is_some() { ("pod", "POD.yaml") } else { ("object", "FILE") };
+        return Err(could_not_run(format!(
+            "the profiles cannot be read, so the {what} cannot be evaluated here; let the API server evaluate it: kubectl \
+             create --dry-run=server -f {file}"
+        )));
     }
     let params = live.params.as_deref().unwrap_or_default();
     let profiles: BTreeSet<&str> = params.iter().chain(&live.reports).filter_map(name).collect();
@@ -27,8 +29,7 @@ pub(super) fn answer(live: &Live) -> Result<Why, Failure> {
         namespace: name(&live.namespace).unwrap_or_default().to_owned(),
         profiles_read: false,
         profiles: profiles.into_iter().map(|profile| of_profile(live, params, profile)).collect::<Result<_, _>>()?,
-        not_selected_by: vec![],
-        pod: None,
+        ..Why::default()
     })
 }
 
@@ -38,7 +39,7 @@ fn of_profile(live: &Live, params: &[Json], profile: &str) -> Result<ActiveProfi
     let params = params.unwrap_or_default();
     let stage = report.as_ref().map(|report| {
         let from = format!("the report of {}", report.observed_time.0);
-        ActiveStage { pods: report.stage, workloads: None, checks: BTreeMap::new(), from }
+        ActiveStage { pods: report.stage, workloads: None, objects: None, checks: BTreeMap::new(), from }
     });
     let parameters = values(&params).into_iter();
     Ok(ActiveProfile {

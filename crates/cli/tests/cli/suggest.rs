@@ -238,3 +238,81 @@ fn the_volume_of_the_token_is_known() {
     let found: Vec<_> = all["suggestions"].as_array().unwrap().iter().map(texts).collect();
     assert_eq!(found.concat(), ["spec.volumes.allowed += projected"]);
 }
+
+const OF_OBJECTS: &str = r#"
+apiVersion: toolsecurity.dev/v1alpha1
+kind: ToolSecurityProfile
+metadata: {name: tools}
+spec:
+  namespaceSelector: {matchLabels: {tenancy: shop}}
+  baseline: Privileged
+  enforcement: {pods: Audit}
+  parameters: [{name: tool, type: String, sources: [{namespaceNameTrimPrefix: tool-}]}]
+  network: {allowedHosts: [], allowedServiceTypes: [ClusterIP], allowEndpoints: false}
+  storage: {allowedStorageClasses: [standard], maxRequest: 10Gi}
+  access: {allowedRoleRefs: ["Role/*"]}
+"#;
+
+#[test]
+fn values_for_other_objects_are_proposed() {
+    let object = |api_version: &str, kind: &str, namespace: &str, rest: Json| {
+        let mut object =
+            json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "web", "namespace": namespace}});
+        json_patch::merge(&mut object, &rest);
+        object
+    };
+    let ingress = |namespace: &str, host: &str| {
+        let path =
+            json!({"path": "/", "pathType": "Prefix", "backend": {"service": {"name": "web", "port": {"number": 80}}}});
+        let rest = json!({"spec": {"rules": [{"host": host, "http": {"paths": [path]}}]}});
+        object("networking.k8s.io/v1", "Ingress", namespace, rest)
+    };
+    let claim = |namespace: &str, class: &str, size: &str| {
+        let spec = json!({"storageClassName": class, "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": size}}});
+        object("v1", "PersistentVolumeClaim", namespace, json!({"spec": spec}))
+    };
+    let binding = |namespace: &str, role: &str| {
+        let rest = json!({
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
+            "subjects": [{"kind": "ServiceAccount", "name": "web", "namespace": namespace}],
+        });
+        object("rbac.authorization.k8s.io/v1", "RoleBinding", namespace, rest)
+    };
+    let service = json!({"spec": {"type": "NodePort", "selector": {"app": "web"}, "ports": [{"port": 80}]}});
+    let objects = [
+        namespace("tool-a", None),
+        namespace("tool-b", None),
+        ingress("tool-a", "a.toolforge.org"),
+        ingress("tool-b", "b.toolforge.org"),
+        claim("tool-a", "fast", "1Gi"),
+        claim("tool-b", "fast", "100Gi"),
+        binding("tool-a", "view"),
+        binding("tool-b", "cluster-admin"),
+        object("v1", "Service", "tool-b", service),
+    ];
+    let at = files(&objects);
+    std::fs::write(at.path().join("profile.yaml"), OF_OBJECTS).unwrap();
+    let all = json_of(&at, &[]);
+    let found: Vec<_> = all["suggestions"].as_array().unwrap().iter().map(texts).collect();
+    assert_eq!(
+        found,
+        [
+            vec![r#"spec.network.allowedHosts += "$tool.toolforge.org""#],
+            vec!["spec.storage.allowedStorageClasses += fast"],
+            vec!["spec.access.allowedRoleRefs += ClusterRole/view"],
+            vec!["spec.network.allowedServiceTypes += NodePort"],
+        ],
+        "{all}"
+    );
+    assert_eq!(places(&all["suggestions"][0]["admits"]), ["tool-a Ingress/web", "tool-b Ingress/web"]);
+    assert!(all["suggestions"][3]["changes"][0]["caution"].as_str().is_some_and(|text| text.contains("any port")));
+    assert_eq!(places(&all["left"]), ["tool-b PersistentVolumeClaim/web", "tool-b RoleBinding/web"]);
+    let why = all["left"].as_array().unwrap().iter().map(|one| one["why"].to_string()).collect::<Vec<_>>();
+    assert!(why[0].contains("the profile limits the size") && why[1].contains("controls the namespace"), "{why:?}");
+    // The changed profile admits them.
+    let changed = suggest(&at, &["-o", "yaml"]).out;
+    assert!(changed.contains("- $tool.toolforge.org"), "{changed}");
+    std::fs::write(at.path().join("profile.yaml"), changed).unwrap();
+    let after = json_of(&at, &[]);
+    assert!(!after["suggestions"].to_string().contains("allowedHosts"), "{after}");
+}

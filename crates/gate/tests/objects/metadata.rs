@@ -25,6 +25,29 @@ fn updates_are_evaluated_if_they_change_annotations() {
 }
 
 #[test]
+fn a_rule_evaluates_only_its_operations() {
+    let rule = |key: &str, kind: Json| {
+        let mut kinds = json!({"group": "example.org", "versions": ["v1"], "resource": "widgets"});
+        kinds.as_object_mut().unwrap().extend(kind.as_object().unwrap().clone());
+        json!({"kinds": [kinds], "labels": [{"key": key, "required": true}]})
+    };
+    let compiled = compiled(&json!({"metadata": {"rules": [
+        rule("created", json!({"operations": ["CREATE"]})), rule("updated", json!({"operations": ["UPDATE"]})),
+        rule("both", json!({})),
+    ]}}));
+    let widget = |size: i32| object("example.org/v1", "Widget", &json!({"spec": {"size": size}}));
+    let required = |found: &str| -> Vec<String> {
+        let keys = found.split("metadata.labels['").skip(1).filter_map(|rest| rest.split('\'').next());
+        keys.map(str::to_owned).collect()
+    };
+    for minor in Minor::ALL {
+        let server = Enforced::new(minor, &compiled, None);
+        assert_eq!(required(&server.create(&widget(1))), ["created", "both"], "{minor}");
+        assert_eq!(required(&server.update(&widget(2), &widget(1))), ["updated", "both"], "{minor}");
+    }
+}
+
+#[test]
 fn updates_are_evaluated_if_they_change_labels_of_rules() {
     let rule = json!({
         "kinds": [{"group": "example.org", "versions": ["v1"], "resource": "widgets"}],

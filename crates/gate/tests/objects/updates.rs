@@ -101,6 +101,79 @@ fn an_update_of_the_status_that_changes_an_evaluated_annotation_is_evaluated() {
     }
 }
 
+/// Nodes send packets for the addresses in the status of a load balancer to its pods.
+#[test]
+fn addresses_in_the_status_of_a_service_are_evaluated() {
+    let compiled = compiled(&json!({
+        "parameters": [{"name": "own", "type": "String", "sources": [{"namespaceAnnotation": "own"}], "default": "198.51.100.7/32"}],
+        "network": {"allowedExternalIPs": ["192.0.2.0/24", "$own"]},
+        "exemptions": {"users": ["system:serviceaccount:metallb-system:controller"]},
+    }));
+    let user = |name: &str, groups: &[&str]| FixtureUser {
+        username: name.to_owned(),
+        groups: groups.iter().map(|group| (*group).to_owned()).collect(),
+    };
+    let controllers = [
+        user("system:cloud-controller-manager", &[]),
+        user("system:kube-controller-manager", &[]),
+        user("system:serviceaccount:kube-system:service-controller", &["system:serviceaccounts:kube-system"]),
+        user("system:serviceaccount:metallb-system:controller", &["system:serviceaccounts:metallb-system"]),
+    ];
+    let tenants =
+        [user("editor", &[]), user("system:serviceaccount:tool-weather:default", &["system:serviceaccounts"])];
+    let pending = service("LoadBalancer");
+    let balanced = |ip: &str| {
+        let ingress =
+            json!([{"ip": "192.0.2.1", "ipMode": "VIP"}, {"ip": ip, "ipMode": "VIP"}, {"hostname": "a.example.org"}]);
+        with(&pending, "/status", json!({"loadBalancer": {"ingress": ingress}}))
+    };
+    let params = json!(compiled.probes.params);
+    for minor in Minor::ALL {
+        let server = Enforced::new(minor, &compiled, Some(&params));
+        let answer = |user: &FixtureUser, object: &Json, old: &Json| {
+            server.denial_of(user, Operation::Update, "status", object, Some(old))
+        };
+        let expected = "[networkExternalAddresses] Service: status.loadBalancer.ingress[*].ip: forbidden addresses: 10.0.0.1, allowed: ";
+        for tenant in &tenants {
+            let denial = answer(tenant, &balanced("10.0.0.1"), &pending);
+            assert!(denial.contains(expected), "{minor}: {denial}");
+            // The address of the cluster in another spelling.
+            assert!(!answer(tenant, &balanced("::ffff:192.0.2.2"), &pending).is_empty(), "{minor}");
+            assert_eq!(answer(tenant, &balanced("192.0.2.7"), &pending), "", "{minor}");
+            assert_eq!(answer(tenant, &pending, &balanced("10.0.0.1")), "", "{minor}: removal");
+        }
+        for controller in &controllers {
+            assert_eq!(answer(controller, &balanced("10.0.0.1"), &pending), "", "{minor}: {}", controller.username);
+        }
+        // Only the exempt one may choose addresses of the spec.
+        let external = with(&pending, "/spec/externalIPs", json!(["10.0.0.1"]));
+        for (index, controller) in controllers.iter().enumerate() {
+            let denial = server.denial_of(controller, Operation::Update, "", &external, Some(&pending));
+            assert_eq!(denial.is_empty(), index == 3, "{minor}: {denial}");
+        }
+        // With and without parameters, a controller removes its finalizer by the status.
+        let held =
+            with(&balanced("10.0.0.1"), "/metadata/finalizers", json!(["service.kubernetes.io/load-balancer-cleanup"]));
+        for params in [Some(&params), None] {
+            let mut server = Enforced::new(minor, &compiled, params);
+            for is_ending in [false, true] {
+                if is_ending {
+                    server.end_namespace();
+                }
+                for user in controllers.iter().chain(&tenants) {
+                    let answer =
+                        |object: &Json| server.denial_of(user, Operation::Update, "status", object, Some(&held));
+                    let released = with(&held, "/metadata/finalizers", json!([]));
+                    assert_eq!(answer(&released), "", "{minor}: {}", user.username);
+                }
+            }
+            let denial =
+                server.denial_of(&tenants[0], Operation::Update, "status", &balanced("10.0.0.1"), Some(&pending));
+            assert!(!denial.is_empty(), "{minor}: a namespace that is being deleted");
+        }
+    }
+}
+
 #[test]
 fn an_endpoint_slice_of_a_controller_stays_with_its_service() {
     let compiled = compiled(&json!({"network": {"allowEndpoints": false}}));

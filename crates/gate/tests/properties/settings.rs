@@ -4,7 +4,7 @@ use palisade_api::{
     Settings,
     settings::{
         self, AllowedToleration, AnnotationKeys, AppArmor, At, Capabilities, GroupRule, GroupRules, Host, HostPath,
-        Identity, Images, Kind, Metadata, MetadataKey, MetadataRule, NamedKind, Network, NodeLabel, Privileges, Range,
+        Identity, Images, Kind, Metadata, MetadataKey, MetadataRule, Network, NodeLabel, ObjectKind, Privileges, Range,
         Scheduling, SeLinux, Seccomp, Setting, Storage, SupplementalGroupsPolicy, Sysctls, TaintEffect, TokenRules,
         TolerationOperator, UserRule, UserRules, Users, Volumes, WindowsRule,
         mutation::{AdditionalDefault, Defaults, Mutation},
@@ -304,8 +304,9 @@ prop_compose! {
     ) -> MetadataRule {
         let key = MetadataKey { key: "team".to_owned(), required, values };
         MetadataRule {
-            kinds: vec![NamedKind {
+            kinds: vec![ObjectKind {
                 group: String::new(), versions: vec!["v1".to_owned()], resource: "configmaps".to_owned(),
+                subresources: Vec::new(), operations: Vec::new(),
             }],
             labels: vec![key.clone()],
             allowed_labels,

@@ -31,7 +31,7 @@ stuck. Fix or delete them before you bind the policy with `Deny`.
 
 Admit objects that are being deleted (`has(object.metadata.deletionTimestamp)`), or updates that do not change the checked
 fields (`request.operation == 'UPDATE' && object.spec == oldObject.spec`). The rule evaluates the expressions for the
-removal of a finalizer, as far as that is possible without an object.",
+removal of a finalizer, as far as that is possible without an object. It assumes at most 32 fields and finalizers.",
     bad: include_str!("blocks_finalizers.bad.yaml"),
     good: include_str!("blocks_finalizers.good.yaml"),
 };

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use palisade_cel::schema::Kind;
+use palisade_cel::{
+    ast::{Expr, Literal, Node},
+    schema::Kind,
+};
 use palisade_manifest::Severity;
 
 use crate::{
@@ -10,7 +13,8 @@ use crate::{
     cluster::Cluster,
     discovery,
     finding::{Findings, Found},
-    policy::ResourceRule,
+    policy::{Policy, ResourceRule},
+    tree,
 };
 
 pub(super) static RULE: Rule = Rule {
@@ -23,6 +27,9 @@ pub(super) static RULE: Rule = Rule {
 The resource is neither built in nor defined by a CustomResourceDefinition in these files. Palisade then cannot check the
 fields and types that the policy uses, and finds no misspelt field. Lint the CustomResourceDefinition together with the
 policy.
+
+A policy that reads only `dyn(object)` and the metadata of every object needs no schema. The API server does not check the
+fields of `dyn(object)` for any kind.
 
 The finding is a warning if the API group is built in and the API server does not serve the resource, or not in this
 version: the rule does not match it. If the rule also names a version that is served, the finding is a note.",
@@ -50,11 +57,13 @@ const FORMER: [&str; 3] = ["auditregistration.k8s.io", "extensions", "settings.k
 
 pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
     for policy in &cluster.policies {
+        let is_typed = reads_types(policy);
         // One finding for each rule: a rule can name many resources.
         let mut unknown = BTreeMap::<_, Vec<String>>::new();
         for rule in policy.rules() {
             for (group, version, resource) in named(&rule) {
-                if let Some(reason) = reason(cluster, &rule, (group, version, resource)) {
+                let found = reason(cluster, &rule, (group, version, resource));
+                if let Some(reason) = found.filter(|reason| is_typed || *reason != Reason::Unknown) {
                     unknown.entry((rule.path(), reason)).or_default().push(readable(group, version, resource));
                 }
             }
@@ -92,6 +101,52 @@ pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
             let path = format!("{path}.resources");
             found.put(&policy.item, Found { path, message, help, severity, ..Found::default() });
         }
+    }
+}
+
+/// Whether an expression of a policy has a type that depends on the schema of the matched resource.
+fn reads_types(policy: &Policy<'_>) -> bool {
+    policy.expressions.iter().any(|expression| needs_schema(&expression.ast.root))
+}
+
+/// Fields of `metadata` that every object has, with the same types.
+const METADATA: [&str; 13] = [
+    "annotations",
+    "creationTimestamp",
+    "deletionGracePeriodSeconds",
+    "deletionTimestamp",
+    "finalizers",
+    "generateName",
+    "generation",
+    "labels",
+    "name",
+    "namespace",
+    "ownerReferences",
+    "resourceVersion",
+    "uid",
+];
+
+fn needs_schema(node: &Node) -> bool {
+    let is_object =
+        |node: &Node| matches!(tree::chain(node), Some(("object" | "oldObject", fields)) if fields.is_empty());
+    if let Some(("object" | "oldObject", fields)) = tree::asking_chain(node) {
+        return match fields[..] {
+            ["apiVersion" | "kind"] => false,
+            ["metadata", field, ..] => !METADATA.contains(&field),
+            _ => true,
+        };
+    }
+    match &node.expr {
+        Expr::Call { function, args, .. } if &**function == "dyn" => {
+            args.iter().any(|arg| !is_object(arg) && needs_schema(arg))
+        }
+        // Whether there is an object.
+        Expr::Call { function, args, .. } if matches!(&**function, "_==_" | "_!=_") => {
+            let is_null = |node: &Node| matches!(node.expr, Expr::Literal(Literal::Null));
+            let plain = |node: &Node| is_object(node) || is_null(node);
+            !(args.iter().all(plain) && args.iter().any(is_null)) && args.iter().any(needs_schema)
+        }
+        _ => node.children().any(needs_schema),
     }
 }
 

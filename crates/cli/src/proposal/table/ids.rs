@@ -7,7 +7,7 @@ use serde_json::{Value as Json, json};
 use super::{Change, Found, Subject, items};
 
 /// Changes that add the numbers outside of ranges.
-fn outside(
+pub(super) fn outside(
     path: &'static str,
     ranges: &[Range],
     subject: &Subject<'_>,

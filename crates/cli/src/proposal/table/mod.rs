@@ -1,4 +1,4 @@
-//! Finds profile changes for a pod that violates a check. Each check of the catalogue has a row: a function that finds
+//! Finds profile changes for an object that violates a check. Each check of the catalogue has a row: a function that finds
 //! changes, or the reason why none is proposed.
 //!
 //! A change allows a value for all namespaces of the profile. No change is proposed that opens the node, that gives one
@@ -6,11 +6,12 @@
 
 mod ids;
 mod names;
+mod objects;
 mod privileges;
 mod volumes;
 
 use palisade_api::{Settings, Values};
-use palisade_checks::{Text, defaults::CONTAINER_LISTS, objects};
+use palisade_checks::{Text, defaults::CONTAINER_LISTS};
 use palisade_kube_json::text::truncated;
 use serde_json::Value as Json;
 
@@ -19,13 +20,13 @@ use super::change::Change;
 /// The most of an invalid name in a message, in characters.
 const MAX_NAME: usize = 80;
 
-/// A pod that violates a check, with the requirements of the profile.
+/// A pod or another object that violates a check, with the requirements of the profile.
 pub struct Subject<'a> {
     /// The settings of the profile, with defaults for omitted ones.
     pub settings: &'a Settings,
     /// The values of its parameters in the namespace.
     pub values: &'a Values,
-    /// The pod, or the template of one.
+    /// The pod, or the template of one, or the object of a check of other objects.
     pub pod: &'a Json,
     /// The message of the violation: the API server adds fields to a pod that a template does not have.
     pub message: &'a str,
@@ -62,8 +63,8 @@ impl Row {
 
 const DEMAND: &str = "the profile requires this value of every pod, and the pod sets another one";
 
-/// The rows.
-pub static TABLE: [Row; 36] = [
+/// The rows of checks of pods.
+static TABLE: [Row; 36] = [
     never("privileged", "a privileged container has full control of the node"),
     never("windowsHostProcess", "a HostProcess container has full control of the node"),
     never("hostNamespaces", "a pod in a namespace of the node sees the network or the processes of all tenants"),
@@ -102,17 +103,16 @@ pub static TABLE: [Row; 36] = [
     row("serviceAccounts", names::service_accounts, "no service account was found in the pod"),
 ];
 
-/// The row of a check of the catalogue.
+/// The row of a check of pods or of other objects.
 pub fn row_of(check: &str) -> Option<&'static Row> {
-    TABLE.iter().find(|row| row.check == check)
+    TABLE.iter().chain(&objects::TABLE).find(|row| row.check == check)
 }
 
-/// The reason for checks that are not in the catalogue.
+/// The reason for checks without a row.
 pub fn why_not(check: &str) -> &'static str {
     match check {
         "parameters" => "the namespace has no value for a parameter, and an administrator must set it",
         "bounds" => "a list of the pod is longer than policies can evaluate",
-        _ if objects::ALL.iter().any(|known| known.id == check) => "no change is searched for objects other than pods",
         _ => "it is a custom rule of the profile",
     }
 }
@@ -195,7 +195,10 @@ mod tests {
         let rows: Vec<_> = TABLE.iter().map(|row| row.check).collect();
         let checks: Vec<_> = catalogue::ALL.iter().map(|check| check.id).collect();
         assert_eq!(rows, checks, "TABLE has a row for each check, in the order of the catalogue");
-        for row in &TABLE {
+        let rows: Vec<_> = objects::TABLE.iter().map(|row| row.check).collect();
+        let checks: Vec<_> = palisade_checks::objects::ALL.iter().map(|check| check.id).collect();
+        assert_eq!(rows, checks, "objects::TABLE has a row for each check, in the order of the catalogue");
+        for row in TABLE.iter().chain(&objects::TABLE) {
             assert!(!row.why_not.is_empty() && !row.why_not.ends_with('.'), "{}", row.check);
         }
     }
@@ -214,6 +217,12 @@ mod tests {
                 "capabilities": {"requiredDrop": ["ALL"]}, "seccomp": {"required": true},
                 "seLinux": {"required": true, "types": ["container_t"]},
             },
+            "network": {
+                "allowedHosts": [], "allowedIngressClasses": [], "allowedGateways": [], "allowedServiceTypes": [],
+                "allowedLoadBalancerClasses": [], "allowedNodePorts": [],
+            },
+            "storage": {"allowedStorageClasses": [], "allowedAccessModes": [], "allowedSnapshotClasses": []},
+            "access": {"allowedRoleRefs": [], "allowedRoleVerbs": []},
         }))
         .unwrap()
     }
@@ -254,8 +263,10 @@ mod tests {
             json!({"spec": {"containers": "x", "volumes": [1, null], "securityContext": []}}),
             json!({"spec": {"containers": [{"image": 7, "ports": [{"hostPort": -1}], "volumeMounts": 1}],
                 "tolerations": [null], "volumes": [{"name": 1, "hostPath": {"path": 7}, "projected": {"sources": 1}}]}}),
+            json!({"metadata": 1, "roleRef": [], "rules": [{"verbs": 1}, 2], "spec": {"rules": [{"host": 7}], "tls": [{"hosts": {}}],
+                "parentRefs": [{"namespace": 1}], "ports": [{"nodePort": "x"}], "accessModes": 1, "hostnames": [null]}}),
         ] {
-            for row in &TABLE {
+            for row in TABLE.iter().chain(&objects::TABLE) {
                 if let Some(find) = row.find {
                     let _ = find(&Subject { settings: &settings, values: &values, pod: &pod, message: "" });
                 }

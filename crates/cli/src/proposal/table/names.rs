@@ -59,7 +59,7 @@ fn registry(completed: &str) -> String {
 }
 
 /// Names that are not in a list, as changes that add them.
-fn listed<'a>(
+pub(super) fn listed<'a>(
     subject: &Subject<'_>,
     path: &'static str,
     list: Option<&[Text]>,

@@ -53,7 +53,7 @@ fn settings_of_the_namespace_of_the_context_have_their_sources() {
             "namespace tool-a",
             "profile tools",
             "  ready       yes",
-            "  stage       pods Deny, workloads Warn (from the profile)",
+            "  stage       pods Deny, workloads Warn, other objects not evaluated (from the profile)",
             "  parameter   uid = 50001 (from annotation example.org/uid)",
             "not selected by: batch",
         ],
