@@ -6,7 +6,7 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::inject_volumes::InjectedVolume;
+use super::{inject_containers::InjectedContainer, inject_volumes::InjectedVolume};
 use crate::Text;
 
 /// Additions to the new pods that a selector matches. A field that the pod sets is kept. Pods for Windows get none.
@@ -28,6 +28,12 @@ pub struct Injection {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub volumes: Vec<InjectedVolume>,
+    /// Init containers and sidecars, before the init containers of the pod, unless the pod has a container with the name or
+    /// another volume with the name of a volume that they mount. Like the pod's containers, they get the defaults, image
+    /// redirects and additions of this profile. At most 8.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 8), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
+    pub containers: Vec<InjectedContainer>,
     /// Environment variables of each container. At most 24.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 24), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
@@ -82,7 +88,7 @@ pub struct Injection {
 }
 
 /// Names of environment variables that Kubernetes accepts in each version.
-const VARIABLE: &str = r"^[-._a-zA-Z][-._a-zA-Z0-9]*$";
+pub(super) const VARIABLE: &str = r"^[-._a-zA-Z][-._a-zA-Z0-9]*$";
 
 /// A selector of pods. All of it must match.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]

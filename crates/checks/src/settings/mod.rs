@@ -16,6 +16,7 @@ mod identity;
 mod images;
 mod implied;
 pub mod inject;
+pub mod inject_containers;
 pub mod inject_volumes;
 mod metadata;
 pub mod mutation;
