@@ -8,8 +8,9 @@ use super::{Addition, Group, Injections, Key, Owner, Selected, Template};
 use crate::{
     Text,
     settings::{
-        inject::{InjectedVariable, Injection, VariablePolicy},
+        inject::Injection,
         inject_containers::{ContainerType, InjectedContainer},
+        inject_variables::{InjectedVariable, VariablePolicy},
         inject_volumes::{InjectedMount, InjectedVolume},
     },
 };

@@ -6,7 +6,7 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::inject::{VARIABLE, VariableSource};
+use super::inject_variables::{VARIABLE, VariableSource};
 use crate::Text;
 
 /// An init container or sidecar.

@@ -17,6 +17,7 @@ mod images;
 mod implied;
 pub mod inject;
 pub mod inject_containers;
+pub mod inject_variables;
 pub mod inject_volumes;
 mod metadata;
 pub mod mutation;
