@@ -99,6 +99,7 @@ fn example_profiles_have_no_lint_findings() {
         ("gitops/profiles/tools.yaml", &[]),
         ("shared-ingress/profile.yaml", &OF_OBJECTS[..2]),
         ("tenants/profile.yaml", &OF_OBJECTS[..2]),
+        ("toolforge/additions.yaml", &OF_OBJECTS[..]),
         ("toolforge/builds.yaml", &OF_OBJECTS[..]),
         ("toolforge/images.yaml", &[]),
         ("toolforge/profile.yaml", &OF_OBJECTS[..2]),
