@@ -116,11 +116,11 @@ const PODS_OF_LONG_RUN: u64 = 100;
 /// The seeds of the profiles and the number of pods of each: always the same ones; or others each time, for as many pods in
 /// total as the environment says.
 fn seeds() -> (Range<u64>, u64) {
-    let Some(cases) = env::var("PROPTEST_CASES").ok().and_then(|text| text.parse::<u64>().ok()) else {
+    let number = |name: &str| env::var_os(name)?.to_str()?.parse::<u64>().ok();
+    let Some(cases) = number("PROPTEST_CASES") else {
         return (0..PROFILES, PODS);
     };
-    let first = env::var("PALISADE_SEED").ok().and_then(|text| text.parse().ok());
-    let first = first.unwrap_or_else(|| u64::from(std::process::id()) << 20);
+    let first = number("PALISADE_SEED").unwrap_or_else(|| u64::from(std::process::id()) << 20);
     println!("profiles from PALISADE_SEED={first}");
     (first..first + cases.div_ceil(PODS_OF_LONG_RUN).max(PROFILES), PODS_OF_LONG_RUN)
 }
