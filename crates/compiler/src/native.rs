@@ -87,7 +87,7 @@ fn conditions(mutation: &Mutation, style: ExpressionStyle) -> Vec<MatchCondition
 pub(crate) fn pair(profile: &ToolSecurityProfile, mutation: &Mutation, style: ExpressionStyle) -> MutatingPair {
     let name = names::mutation(&mutation.profile);
     let failure_policy: &str = mutation.failure_policy.into();
-    let (variables, expression) = Parts::new(mutation).expression(style);
+    let (variables, expressions) = Parts::new(mutation).expressions(style);
     MutatingPair {
         policy: MutatingAdmissionPolicy {
             metadata: metadata(profile, name.clone()),
@@ -95,11 +95,7 @@ pub(crate) fn pair(profile: &ToolSecurityProfile, mutation: &Mutation, style: Ex
                 failure_policy: Some(failure_policy.to_owned()),
                 match_conditions: Some(conditions(mutation, style)),
                 match_constraints: Some(mutation.match_constraints()),
-                mutations: Some(vec![MutationOfPolicy {
-                    apply_configuration: None,
-                    json_patch: Some(JSONPatch { expression: Some(expression) }),
-                    patch_type: "JSONPatch".to_owned(),
-                }]),
+                mutations: Some(expressions.into_iter().map(json_patch).collect()),
                 param_kind: mutation.parameterized.then(param_kind),
                 // The policy also defaults what a webhook adds after it, such as a container.
                 reinvocation_policy: Some("IfNeeded".to_owned()),
@@ -115,6 +111,14 @@ pub(crate) fn pair(profile: &ToolSecurityProfile, mutation: &Mutation, style: Ex
                 policy_name: Some(name),
             }),
         },
+    }
+}
+
+fn json_patch(expression: String) -> MutationOfPolicy {
+    MutationOfPolicy {
+        apply_configuration: None,
+        json_patch: Some(JSONPatch { expression: Some(expression) }),
+        patch_type: "JSONPatch".to_owned(),
     }
 }
 
@@ -143,6 +147,8 @@ struct Parts<'a> {
     mutation: &'a Mutation,
     /// The variables: name, comment and expression.
     variables: Vec<(&'static str, &'static str, String)>,
+    /// CEL of type list(JSONPatch) that adds containers to a new pod. The other operations are for the pod with them.
+    added: Option<String>,
     /// CEL of type list(JSONPatch), for a new pod.
     created: String,
     /// CEL of type list(JSONPatch), for new ephemeral containers.
@@ -166,9 +172,11 @@ impl<'a> Parts<'a> {
         }
         let mut variables = vec![("containers", "", ALL_CONTAINERS.to_owned())];
         let mut changing = Some(operations.created.clone());
+        let mut added = None;
         if !mutation.injections.is_empty() {
             let injected = mutation.injections.lower(operations.cx);
             variables.extend(injected.variables);
+            added = injected.containers;
             operations.created.extend(injected.operations);
             // Nearly every pod that an entry matches gets something from it.
             if let Some(terms) = &mut changing {
@@ -185,7 +193,7 @@ impl<'a> Parts<'a> {
         }
         let Operations { created, ephemeral, .. } = operations;
         let changing = changing.map(|terms| sum(&terms));
-        Self { mutation, variables, created: sum(&created), ephemeral: sum(&ephemeral), changing }
+        Self { mutation, variables, added, created: sum(&created), ephemeral: sum(&ephemeral), changing }
     }
 
     /// CEL of type bool that is false only where nothing changes; `None` if it would have to do all the work. Always
@@ -196,14 +204,23 @@ impl<'a> Parts<'a> {
         Some(format!("(request.namespace == '{}' || !({nothing}))", names::PROBE_NAMESPACE))
     }
 
-    /// The variables, and CEL of type list(JSONPatch).
-    fn expression(self, style: ExpressionStyle) -> (Vec<Variable>, String) {
-        let Self { mutation, variables, created, ephemeral, .. } = self;
-        let mut expression = format!("request.operation == 'CREATE' ? {created} : {ephemeral}");
-        if mutation.parameterized {
-            expression = format!("params.spec.problem != '' ? [] : ({expression})");
+    /// The variables, and CEL of type list(JSONPatch) of each mutation. An API server evaluates each of them, and the
+    /// variables in it, on the pod that the one before returns.
+    fn expressions(self, style: ExpressionStyle) -> (Vec<Variable>, Vec<String>) {
+        let Self { mutation, variables, added, created, ephemeral, .. } = self;
+        let mut expressions = Vec::new();
+        if let Some(added) = added {
+            let about = "containers: spec.mutation.inject of the profile".to_owned();
+            expressions.push((about, format!("request.operation == 'CREATE' ? {added} : []")));
         }
-        let texts: Vec<_> = variables.iter().map(|(_, _, text)| text.clone()).chain([expression.clone()]).collect();
+        expressions.push((about(mutation), format!("request.operation == 'CREATE' ? {created} : {ephemeral}")));
+        if mutation.parameterized {
+            for (_, expression) in &mut expressions {
+                *expression = format!("params.spec.problem != '' ? [] : ({expression})");
+            }
+        }
+        let of_mutations = expressions.iter().map(|(_, text)| text.clone());
+        let texts: Vec<_> = variables.iter().map(|(_, _, text)| text.clone()).chain(of_mutations).collect();
         let used = |name: &str| {
             mutation.redirect.is_some() || texts.iter().any(|text| text.contains(&format!("variables.{name}")))
         };
@@ -215,7 +232,8 @@ impl<'a> Parts<'a> {
                 expression: style.expression(about, lowered),
             })
             .collect();
-        (variables, style.expression(&about(mutation), expression))
+        let expressions = expressions.into_iter().map(|(about, text)| style.expression(&about, text)).collect();
+        (variables, expressions)
     }
 }
 

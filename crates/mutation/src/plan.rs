@@ -6,7 +6,7 @@ use palisade_api::{Exemptions, ParameterType, ToolSecurityParamsSpec, Values, na
 use palisade_checks::{
     FieldDefault, Subject,
     defaults::{self, CONTAINER_LISTS, ConditionContext, Step, field, is_windows},
-    inject::Injecting,
+    inject::{InjectedChange, Injecting},
     settings::redirect::Redirector,
 };
 use palisade_compiler::Mutation;
@@ -160,7 +160,9 @@ impl<'a> Profile<'a> {
         if !self.mutation.bounds().iter().all(|bound| bound.holds(pod)) {
             return Patch::default();
         }
-        let mut changing = Changing { profile: self, pod, patch: Patch::default() };
+        let (patch, with_containers) = if ephemeral { (Patch::default(), None) } else { self.added(pod) };
+        let pod = with_containers.as_ref().unwrap_or(pod);
+        let mut changing = Changing { profile: self, pod, patch };
         let of_ephemeral = if ephemeral { self.mutation.of_ephemeral() } else { vec![] };
         let defaults = if ephemeral { &of_ephemeral } else { &self.mutation.defaults };
         let of_container =
@@ -191,6 +193,21 @@ impl<'a> Profile<'a> {
             changing.redirect(&format!("/spec/volumes/{index}"), &of, volume, &["image", "reference"]);
         }
         changing.patch
+    }
+
+    /// The patch that adds containers, and the pod with them; none if it adds none.
+    fn added(&self, pod: &Json) -> (Patch, Option<Json>) {
+        let mut adding = Changing { profile: self, pod, patch: Patch::default() };
+        adding.push(self.mutation.injections.containers(pod, &self.values));
+        if adding.patch.is_empty() {
+            return (adding.patch, None);
+        }
+        let mut changed = pod.clone();
+        match adding.patch.apply(&mut changed) {
+            Ok(()) => (adding.patch, Some(changed)),
+            // The patch was made for this pod and fits it.
+            Err(_) => (Patch::default(), None),
+        }
     }
 }
 
@@ -250,7 +267,20 @@ impl Changing<'_> {
 
     fn inject(&mut self) {
         let Profile { mutation, values, .. } = self.profile;
-        for change in mutation.injections.changes(self.pod, values) {
+        self.push(mutation.injections.changes(self.pod, values));
+        let skipped = mutation.injections.skipped_volumes(self.pod, values).into_iter().map(|name| {
+            format!(
+                "ToolSecurityProfile {}: volume {name}, its mounts and containers that mount it are not added, because the \
+                 pod has another volume with this name",
+                mutation.profile
+            )
+        });
+        self.patch.skipped.extend(skipped);
+    }
+
+    fn push(&mut self, changes: Vec<InjectedChange>) {
+        let mutation = self.profile.mutation;
+        for change in changes {
             let path = change.pointer;
             let (before, value) = match change.does {
                 Injecting::Add(value) => {
@@ -271,14 +301,6 @@ impl Changing<'_> {
                 self.patch.changes.push(Change { profile, check, of: change.of, field: change.field, before, value });
             }
         }
-        let skipped = mutation.injections.skipped_volumes(self.pod, values).into_iter().map(|name| {
-            format!(
-                "ToolSecurityProfile {}: volume {name} and its mounts are not added, because the pod has another \
-                 volume with this name",
-                mutation.profile
-            )
-        });
-        self.patch.skipped.extend(skipped);
     }
 
     fn redirect(&mut self, at: &str, of: &str, object: &Json, path: &[&str]) {

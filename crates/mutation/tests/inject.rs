@@ -102,7 +102,7 @@ fn what_a_pod_sets_is_kept_and_named_where_it_is_in_the_way() {
     assert_eq!(found["spec"]["volumes"][0], json!({"name": "home", "emptyDir": {}}));
     assert_eq!(found["spec"]["containers"][0]["volumeMounts"].as_array().unwrap().len(), 1, "{found}");
     let warning = patch(&compiled, &pod).warning().unwrap();
-    assert!(warning.contains("volume home and its mounts are not added"), "{warning}");
+    assert!(warning.contains("volume home, its mounts and containers that mount it are not added"), "{warning}");
     assert!(warning.contains("mutated by ToolSecurityProfile tools: pod volumes[dumps]"), "{warning}");
     // The same volume: it is not added twice, and its mounts are.
     let pod = yaml(
@@ -211,4 +211,105 @@ fn contradictory_additions_are_rejected_with_their_places() {
         assert!(found.contains(expected), "{inject}\n{found}");
         assert_eq!(found.matches(expected).count(), 1, "{found}");
     }
+}
+
+const CONTAINERS: &str = "
+- name: secrets
+  initContainers: true
+  volumes:
+  - {name: secrets, emptyDir: {medium: Memory}, mounts: [{mountPath: /run/secrets, readOnly: true}]}
+  containers:
+  - name: fetch
+    type: Init
+    image: registry.example/fetch
+    args: [--tool, $tool]
+    volumeMounts: [{name: secrets, mountPath: /out}]
+  - name: renew
+    type: Sidecar
+    image: registry.example/renew
+    resources: {limits: {memory: 32Mi}}
+    securityContext: {runAsUser: 1337, capabilities: {drop: [ALL]}}
+    volumeMounts: [{name: secrets, mountPath: /out}]
+  env: [{name: TOOL, value: $tool}]
+";
+
+/// Added containers are first, in their order, and get the other additions like the containers of the pod.
+#[test]
+fn containers_are_added_before_the_init_containers_of_the_pod() {
+    let compiled = compiled(CONTAINERS);
+    let pod = yaml("{metadata: {}, spec: {containers: [{name: a}], initContainers: [{name: i}]}}");
+    let given = "
+volumeMounts: [{name: secrets, mountPath: /run/secrets, readOnly: true}]
+env: [{name: TOOL, value: weather}]
+";
+    let mounted = "
+volumeMounts: [{name: secrets, mountPath: /out}, {name: secrets, mountPath: /run/secrets, readOnly: true}]
+env: [{name: TOOL, value: weather}]
+";
+    let mut expected = yaml(
+        "
+metadata: {}
+spec:
+  volumes: [{name: secrets, emptyDir: {medium: Memory}}]
+  containers: [{name: a}]
+  initContainers:
+  - {name: fetch, image: registry.example/fetch, args: [--tool, weather]}
+  - {name: renew, image: registry.example/renew, restartPolicy: Always, resources: {limits: {memory: 32Mi}},
+     securityContext: {runAsUser: 1337, capabilities: {drop: [ALL]}}}
+  - {name: i}
+",
+    );
+    for (pointer, fields) in [
+        ("/spec/containers/0", given),
+        ("/spec/initContainers/0", mounted),
+        ("/spec/initContainers/1", mounted),
+        ("/spec/initContainers/2", given),
+    ] {
+        for (field, value) in yaml(fields).as_object().unwrap() {
+            expected.pointer_mut(pointer).unwrap()[field] = value.clone();
+        }
+    }
+    assert_eq!(patched(&compiled, &pod), expected);
+    // A pod without init containers.
+    let after = patched(&compiled, &yaml("{metadata: {}, spec: {containers: [{name: a}]}}"));
+    let names: Vec<_> = after["spec"]["initContainers"].as_array().unwrap().iter().map(|one| &one["name"]).collect();
+    assert_eq!(names, ["fetch", "renew"]);
+}
+
+#[test]
+fn containers_are_not_added_if_their_name_or_volume_is_taken() {
+    let compiled = compiled(CONTAINERS);
+    let names = |after: &Json| {
+        let found = after["spec"]["initContainers"].as_array().cloned().unwrap_or_default();
+        found.iter().map(|one| one["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    for (pod, expected) in [
+        ("{containers: [{name: renew}]}", vec!["fetch"]),
+        ("{containers: [{name: a}], initContainers: [{name: fetch}]}", vec!["renew", "fetch"]),
+        ("{containers: [{name: a}], volumes: [{name: secrets, emptyDir: {medium: Memory}}]}", vec!["fetch", "renew"]),
+        ("{containers: [{name: a}], volumes: [{name: secrets, emptyDir: {}}]}", vec![]),
+        ("{containers: [{name: fetch}, {name: renew}]}", vec![]),
+        ("{containers: [{name: a, securityContext: {windowsOptions: {hostProcess: true}}}]}", vec![]),
+        ("{containers: [{name: a}], securityContext: {windowsOptions: {hostProcess: true}}}", vec![]),
+    ] {
+        let after = patched(&compiled, &json!({"metadata": {}, "spec": yaml(pod)}));
+        assert_eq!(names(&after), expected, "{pod}");
+    }
+    let many: Vec<_> = (0..33).map(|index| json!({"name": format!("c{index}")})).collect();
+    let after = patched(&compiled, &json!({"metadata": {}, "spec": {"containers": many}}));
+    assert_eq!(after["spec"]["initContainers"], Json::Null);
+}
+
+#[test]
+fn containers_mount_volumes_of_their_entry_only() {
+    let found = refused(
+        "[{name: a, volumes: [{name: v, emptyDir: {}}]},
+          {name: b, containers: [{name: c, type: Init, image: x, volumeMounts: [{name: v, mountPath: /v}]}]}]",
+    );
+    let expected = "spec.mutation.inject[1].containers[0].volumeMounts[0].name: the entry has no volume v";
+    assert!(found.contains(expected), "{found}");
+    let containers: Vec<_> =
+        (0..9).map(|index| json!({"name": format!("c{index}"), "type": "Init", "image": "x"})).collect();
+    let found = refused(&json!([{"name": "a", "containers": containers}]).to_string());
+    assert!(found.contains("9 containers in all entries, at most 8 are allowed"), "{found}");
 }

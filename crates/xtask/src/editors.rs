@@ -97,6 +97,7 @@ mod tests {
             "domains/profile.yaml",
             "shared-ingress/profile.yaml",
             "tenants/profile.yaml",
+            "toolforge/additions.yaml",
             "toolforge/builds.yaml",
             "toolforge/images.yaml",
             "toolforge/profile.yaml",

@@ -54,6 +54,16 @@ pub(crate) fn permit(cluster: &Cluster, kinds: &[(&str, &str)]) -> TestResult {
     Ok(())
 }
 
+/// Removes what [`permit`] has installed.
+pub(crate) fn revoke(cluster: &Cluster) -> TestResult {
+    cluster.kubectl(&["delete", "clusterrole,clusterrolebinding", "palisade-controller-generate"])?;
+    for name in CONFINEMENT {
+        let kinds = "validatingadmissionpolicies,validatingadmissionpolicybindings";
+        cluster.kubectl(&["delete", kinds, name])?;
+    }
+    Ok(())
+}
+
 /// The policies of the chart, with the rules that it makes of these kinds.
 fn confinement(kinds: &[(&str, &str)]) -> TestResult<Vec<Json>> {
     let text = std::fs::read_to_string(root().join("charts/palisade/files/generate.yaml"))?;
@@ -176,11 +186,7 @@ pub(crate) async fn generated_objects_are_kept_as_the_profile_requires(cluster: 
     edits_are_repaired(cluster, &quota_a, &policy_a, &hard).await?;
     conflicts_are_reported(cluster, &quota_a).await?;
     objects_are_removed(cluster, &quota_a).await?;
-    cluster.kubectl(&["delete", "clusterrole,clusterrolebinding", "palisade-controller-generate"])?;
-    for name in CONFINEMENT {
-        let kinds = "validatingadmissionpolicies,validatingadmissionpolicybindings";
-        cluster.kubectl(&["delete", kinds, name])?;
-    }
+    revoke(cluster)?;
     for namespace in ["generate-a", "generate-b", "generate-c", "generate-d"] {
         cluster.delete_namespace(namespace).await?;
     }

@@ -1,4 +1,6 @@
-//! The example for Toolforge: the answers to requests of its services and tools.
+//! The example for Toolforge: the answers to requests of its services and tools, and what a tool gets.
+
+mod given;
 
 use palisade_api::{RolloutPhase, RolloutStatus};
 use palisade_kube_json::workload::WORKLOADS;
@@ -55,6 +57,12 @@ struct Case {
     /// Fields of the admitted object, by their JSON pointers.
     #[serde(default)]
     is: Map<String, Json>,
+    /// The parts of the admitted pod's spec that additions can change.
+    #[serde(default)]
+    pod: Option<Json>,
+    /// Those of them, by their JSON pointers, that differ with Toolforge's webhooks.
+    #[serde(default)]
+    webhooks: Map<String, Json>,
 }
 
 /// An answer that does not come from the profiles.
@@ -115,7 +123,8 @@ pub(crate) async fn example_answers_what_a_tool_expects(cluster: &mut Cluster) -
         }
     }
     let engine = Webhook::start_if_needed(cluster).await?;
-    let profiles = [example("profile.yaml")?, example("images.yaml")?, example("builds.yaml")?];
+    let profiles = ["profile.yaml", "additions.yaml", "images.yaml", "builds.yaml"];
+    let profiles = profiles.into_iter().map(example).collect::<TestResult<Vec<_>>>()?;
     for profile in &profiles {
         cluster.enforce(profile).await?;
     }
@@ -131,7 +140,8 @@ pub(crate) async fn example_answers_what_a_tool_expects(cluster: &mut Cluster) -
         let denial = eventually(&case.name, || async { answer(cluster, case).await }).await?;
         rows.push(row(case, denial.as_deref())?);
     }
-    println!("{} cases", cases.len());
+    rows.extend(given::objects(cluster, example("objects.yaml")?).await?);
+    println!("{} cases", rows.len());
     compare(&rows)?;
     let elsewhere = cases.iter().find(|case| case.name == "a pod with an image from elsewhere").ok_or("no case")?;
     a_program_understands_the_denial(cluster, &elsewhere.object).await?;
@@ -181,8 +191,11 @@ fn row(case: &Case, denial: Option<&str>) -> TestResult<String> {
     });
     let wanted = if case.denied.is_some() { Answer::Denied } else { Answer::Admitted };
     let found = if checks.is_some() { Answer::Denied } else { Answer::Admitted };
+    let pod = case.pod.clone().unwrap_or_default();
+    let differs = |pointer: &str, value: &Json| pod.pointer(pointer).is_some_and(|ours| ours != value);
+    ensure!(case.webhooks.iter().all(|(at, value)| differs(at, value)), "{}: `webhooks` does not differ", case.name);
     ensure!(
-        (case.answer == wanted) == case.why.is_none(),
+        (case.answer == wanted && case.webhooks.is_empty()) == case.why.is_none(),
         "{}: `why` is the reason for a difference, and only that",
         case.name
     );
@@ -349,7 +362,12 @@ async fn answer(cluster: &Cluster, case: &Case) -> Result<Option<String>, String
     };
     match (&answer, &case.denied) {
         (Err(text), Some(part)) if text.contains(part.as_str()) => Ok(Some(text.clone())),
-        (Ok(object), None) if case.is.iter().all(|(pointer, value)| object.pointer(pointer) == Some(value)) => Ok(None),
+        (Ok(object), None) => {
+            let parts = given::parts(&object["spec"]);
+            let is = case.is.iter().all(|(pointer, value)| object.pointer(pointer) == Some(value));
+            let has = case.pod.as_ref().is_none_or(|pod| *pod == parts);
+            if is && has { Ok(None) } else { Err(format!("{object}\nhas the parts {parts}")) }
+        }
         _ => Err(format!("{answer:?}")),
     }
 }

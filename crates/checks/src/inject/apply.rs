@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use palisade_kube_json::selector;
 use serde_json::{Value as Json, json};
 
-use super::{Addition, Group, Injections, Key, MAX_CONTAINERS, MAX_IN_CONTAINERS, Owner};
+use super::{Addition, Group, Injections, Key, MAX_CONTAINERS, MAX_IN_CONTAINERS, Owner, WINDOWS};
 use crate::{
     Values,
     defaults::{CONTAINER_LISTS, field, is_unset, is_windows},
@@ -50,14 +50,46 @@ struct Injected<'a> {
 }
 
 impl Injections {
-    /// The changes of a new pod in a namespace with these parameters.
+    /// The containers that a new pod gets, in a namespace with these parameters. [`Self::changes`] are those of the pod
+    /// with them.
+    pub fn containers(&self, pod: &Json, values: &Values) -> Vec<InjectedChange> {
+        let injected = Injected::new(self, pod, values);
+        let is_list = |path: &[&str]| is_unset(field(pod, path)) || field(pod, path).is_array();
+        let containers =
+            CONTAINER_LISTS.iter().flat_map(|list| field(pod, &["spec", list]).as_array().into_iter().flatten());
+        let names: BTreeSet<_> =
+            containers.clone().filter_map(|container| field(container, &["name"]).as_str()).collect();
+        let is_windows = |object: &Json| !field(object, &WINDOWS).is_null();
+        let fits = field(pod, &["spec"]).is_object()
+            && Self::fits(pod)
+            && !is_windows(field(pod, &["spec"]))
+            && !containers.clone().any(is_windows);
+        let mut changes = Vec::new();
+        for group in self.of(Owner::Before).filter(|group| fits && is_list(group.path)) {
+            let wanted = group.additions.iter().filter(|one| injected.is_wanted(one, pod, false));
+            let mut wanted = wanted.filter(|one| !names.contains(one.key.as_str())).rev().peekable();
+            let pointer = format!("/{}", group.path.join("/"));
+            let mut add = |pointer: String, value: Json, field: String| {
+                changes.push(InjectedChange { pointer, does: Injecting::Add(value), of: "pod".to_owned(), field });
+            };
+            if wanted.peek().is_some() && is_unset(field(pod, group.path)) {
+                add(pointer.clone(), json!([]), String::new());
+            }
+            for one in wanted {
+                let field = format!("{}[{}]", below_spec(group.path).join("."), shown_key(group, one));
+                add(format!("{pointer}/0"), one.value.resolve(values), field);
+            }
+        }
+        changes
+    }
+
+    /// The changes of a new pod that has the added [`Self::containers`].
     pub fn changes(&self, pod: &Json, values: &Values) -> Vec<InjectedChange> {
-        let mut injected =
-            Injected { of: self, values, applies: self.applies(pod), taken: self.taken(pod, values), changes: vec![] };
+        let mut injected = Injected::new(self, pod, values);
         if !field(pod, &["metadata"]).is_object() || !field(pod, &["spec"]).is_object() {
             return vec![];
         }
-        for group in self.groups.iter().filter(|group| group.of == Owner::Pod) {
+        for group in self.of(Owner::Pod) {
             injected.add(group, pod, "", "pod", false);
         }
         if !Self::fits(pod) {
@@ -121,7 +153,11 @@ impl Injections {
     }
 }
 
-impl Injected<'_> {
+impl<'a> Injected<'a> {
+    fn new(of: &'a Injections, pod: &Json, values: &'a Values) -> Self {
+        Self { of, values, applies: of.applies(pod), taken: of.taken(pod, values), changes: vec![] }
+    }
+
     /// Additions to a list or map of the pod or a container.
     fn add(&mut self, group: &Group, object: &Json, at: &str, of: &str, is_init: bool) {
         let found = field(object, group.path);
@@ -176,7 +212,7 @@ impl Injected<'_> {
         let applies = |entry: usize, init: bool| self.applies.get(entry) == Some(&true) && (init || !is_init);
         applies(one.entry, one.init)
             && !one.earlier.iter().any(|(entry, init)| applies(*entry, *init))
-            && !one.volume.as_ref().is_some_and(|volume| self.taken.contains(&**volume))
+            && !one.volumes.iter().any(|volume| self.taken.contains(&**volume))
             && !one.unless_set.iter().any(|name| last_variable(object, name).is_some())
     }
 

@@ -8,13 +8,16 @@ use super::{Addition, Group, Injections, Key, Owner, Selected, Template};
 use crate::{
     Text,
     settings::{
-        inject::{InjectedVariable, Injection, VariablePolicy},
+        inject::Injection,
+        inject_containers::{ContainerType, InjectedContainer},
+        inject_variables::{InjectedVariable, VariablePolicy},
         inject_volumes::{InjectedMount, InjectedVolume},
     },
 };
 
 /// The lists and maps that get additions, in the order of the operations.
-const GROUPS: [(Owner, &[&str], Key); 12] = [
+const GROUPS: [(Owner, &[&str], Key); 13] = [
+    (Owner::Before, &["spec", "initContainers"], Key::Fields(&["name"])),
     (Owner::Pod, &["metadata", "labels"], Key::Map),
     (Owner::Pod, &["metadata", "annotations"], Key::Map),
     (Owner::Pod, &["spec", "volumes"], Key::Fields(&["name"])),
@@ -94,8 +97,14 @@ impl Injections {
                 let value =
                     Template { path: format!("{path}.mounts[{number}]"), value: mount_json(&volume.name, mount) };
                 let addition = Addition::of(index, entry, mount.mount_path.clone(), value);
-                self.add("volumeMounts", Addition { volume: Some(volume.name.clone()), ..addition });
+                self.add("volumeMounts", Addition { volumes: vec![volume.name.clone()], ..addition });
             }
+        }
+        for (number, container) in entry.containers.iter().enumerate() {
+            let value = Template { path: at(&format!("containers[{number}]")), value: container_json(container) };
+            let volumes = container.volume_mounts.iter().map(|mount| mount.name.clone()).collect();
+            let addition = Addition::of(index, entry, container.name.clone(), value);
+            self.add("initContainers", Addition { volumes, ..addition });
         }
         for (number, variable) in entry.env.iter().enumerate() {
             let value = Template { path: at(&format!("env[{number}]")), value: variable_json(variable) };
@@ -136,7 +145,7 @@ impl Addition {
             value,
             unless_set: vec![],
             replaces: false,
-            volume: None,
+            volumes: vec![],
         }
     }
 }
@@ -190,4 +199,16 @@ fn variable_json(variable: &InjectedVariable) -> Json {
     fields.extend(variable.value.as_ref().map(|value| ("value".to_owned(), json!(value))));
     fields.extend(variable.value_from.as_ref().map(|source| ("valueFrom".to_owned(), json!(source))));
     fields.into()
+}
+
+/// A container without the field that only a profile has.
+fn container_json(container: &InjectedContainer) -> Json {
+    let mut value = json!(container);
+    if let Some(fields) = value.as_object_mut() {
+        fields.remove("type");
+        if container.kind == ContainerType::Sidecar {
+            fields.insert("restartPolicy".into(), json!("Always"));
+        }
+    }
+    value
 }

@@ -4,7 +4,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde_json::Value as Json;
 
 use super::{
-    Addition, Group, Injections, Key, MAX_CONTAINERS, MAX_IN_CONTAINERS, Owner, Selected, Template, apply::escaped,
+    Addition, Group, Injections, Key, MAX_CONTAINERS, MAX_IN_CONTAINERS, Owner, Selected, Template, WINDOWS,
+    apply::escaped,
 };
 use crate::{Lowering, Meaning, Text, cel, defaults::select};
 
@@ -13,6 +14,8 @@ use crate::{Lowering, Meaning, Text, cel, defaults::select};
 pub struct LoweredInjections {
     /// The variables of the policy: name, comment and expression.
     pub variables: Vec<(&'static str, &'static str, String)>,
+    /// CEL of type list(JSONPatch) that adds containers. `operations` are for the pod with them.
+    pub containers: Option<String>,
     /// CEL of type list(JSONPatch), each.
     pub operations: Vec<String>,
     /// CEL of type bool: whether an entry matches the pod. It reads neither variables nor parameters.
@@ -85,8 +88,8 @@ impl Injections {
             );
             found.variables.push(("takenVolumes", "names of injected volumes that other volumes have", taken));
         }
-        let in_containers = self.of_containers().next().is_some() || !self.removals.is_empty();
-        if in_containers {
+        let adding = self.of(Owner::Before).next();
+        if adding.is_some() || self.of_containers().next().is_some() || !self.removals.is_empty() {
             let counts: Vec<_> =
                 ["env", "volumeMounts", "volumeDevices"].map(|list| format!("c.?{list}.orValue([]).size()")).into();
             let sum = format!(
@@ -95,6 +98,8 @@ impl Injections {
                 counts.join(" + ")
             );
             found.variables.push(("injectsInContainers", "", sum));
+            let names = "variables.containers.map(c, string(c.name))";
+            found.variables.push(("containerNames", "", names.to_owned()));
             for (list, mounts, environment) in LISTS {
                 let elements = elements(list);
                 let paths = "c.?volumeMounts.orValue([]).map(m, string(m.mountPath)) \
@@ -104,7 +109,8 @@ impl Injections {
                 found.variables.push((environment, "", format!("{elements}.map(c, {names})")));
             }
         }
-        for group in self.groups.iter().filter(|group| group.of == Owner::Pod) {
+        found.containers = adding.map(|group| Self::lower_containers(group, cx));
+        for group in self.of(Owner::Pod) {
             let mut terms = Vec::new();
             Self::lower_in_pod(group, cx, &mut terms);
             found.operations.push(sum(&terms));
@@ -128,6 +134,28 @@ impl Injections {
         for one in self.groups.iter().flat_map(|group| &group.additions) {
             one.value.cel(cx);
         }
+    }
+
+    /// CEL of type list(JSONPatch): each container is added before those that are there, so the last one is the first.
+    fn lower_containers(group: &Group, cx: &mut Lowering<'_>) -> String {
+        let wanted = |one: &Addition| {
+            let term = with_volumes(wanted(one, false), one);
+            format!("{term} && !({} in variables.containerNames)", cel::quote(&one.key))
+        };
+        let conditions: Vec<_> = group.additions.iter().map(wanted).collect();
+        let path = format!("/{}", group.path.join("/"));
+        let list = add(&cel::quote(&path), "[]");
+        let unset = unset("object", group.path, true);
+        let mut terms = vec![format!("({unset} && {} ? [{list}] : [])", any_of(&conditions))];
+        for (one, condition) in group.additions.iter().zip(&conditions).rev() {
+            let operation = add(&cel::quote(&format!("{path}/0")), &one.value.cel(cx));
+            terms.push(format!("({condition} ? [{operation}] : [])"));
+        }
+        let is_windows = format!(
+            "object.spec.?{WINDOWS}.hasValue() || variables.containers.exists(c, c.?{WINDOWS}.hasValue())",
+            WINDOWS = WINDOWS.join(".?")
+        );
+        format!("(variables.injectsInContainers && !({is_windows}) ? {} : [])", sum(&terms))
     }
 
     fn lower_in_pod(group: &Group, cx: &mut Lowering<'_>, out: &mut Vec<String>) {
@@ -223,15 +251,19 @@ impl Each<'_> {
 
     /// CEL of type bool: whether an entry and no earlier one wants an addition.
     fn wanted(&self, one: &Addition) -> String {
-        let mut term = wanted(one, self.is_init);
-        if let Some(volume) = &one.volume {
-            term = format!("{term} && !({} in variables.takenVolumes)", cel::quote(volume));
-        }
+        let mut term = with_volumes(wanted(one, self.is_init), one);
         for set in self.set(&one.unless_set) {
             term = format!("{term} && !({set})");
         }
         term
     }
+}
+
+/// CEL of type bool: a condition, and that no other volumes have the names of those that an addition needs.
+fn with_volumes(condition: String, one: &Addition) -> String {
+    one.volumes
+        .iter()
+        .fold(condition, |term, volume| format!("{term} && !({} in variables.takenVolumes)", cel::quote(volume)))
 }
 
 fn wanted(one: &Addition, is_init: bool) -> String {

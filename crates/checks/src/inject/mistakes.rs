@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Injections, Key, MAX_PER_CONTAINER, keys};
+use super::{Injections, Key, MAX_ADDED, MAX_PER_CONTAINER, Owner, keys};
 use crate::Diagnostic;
 
 /// The prefix of keys of labels and annotations that only Palisade sets.
@@ -20,6 +20,7 @@ impl Injections {
             }
         }
         self.read_what_is_added(&mut found);
+        self.mistakes_of_containers(&mut found);
         for group in &self.groups {
             let mut seen: BTreeMap<&str, &super::Addition> = BTreeMap::new();
             for one in &group.additions {
@@ -42,6 +43,31 @@ impl Injections {
             }
         }
         found
+    }
+
+    /// A container mounts only volumes that its entry adds, so that each pod that gets the container has them.
+    fn mistakes_of_containers(&self, found: &mut Vec<Diagnostic>) {
+        let volumes: BTreeSet<_> = self
+            .groups
+            .iter()
+            .filter(|group| group.path == ["spec", "volumes"])
+            .flat_map(|group| &group.additions)
+            .map(|one| (one.entry, one.key.as_str()))
+            .collect();
+        let containers: Vec<_> = self.of(Owner::Before).flat_map(|group| &group.additions).collect();
+        for one in &containers {
+            for (index, volume) in one.volumes.iter().enumerate() {
+                if !volumes.contains(&(one.entry, volume.as_str())) {
+                    let path = format!("{}.volumeMounts[{index}].name", one.value.path);
+                    let message = format!("the entry has no volume {volume}");
+                    found.push(Diagnostic::new(path, message).help("name a volume in volumes of the same entry"));
+                }
+            }
+        }
+        if containers.len() > MAX_ADDED {
+            let message = format!("{} containers in all entries, at most {MAX_ADDED} are allowed", containers.len());
+            found.push(Diagnostic::new("spec.mutation.inject", message).help("remove some of them"));
+        }
     }
 
     /// A condition that reads what an entry adds would change with the addition.

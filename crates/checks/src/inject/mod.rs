@@ -1,7 +1,10 @@
 //! Additions to new pods, as data of `spec.mutation.inject`. The same data is lowered to the operations of a webhook's
 //! patch ([`Injections::changes`]) and to the CEL of a MutatingAdmissionPolicy ([`Injections::lower`]).
 //!
-//! An element is added to a list only if the list has no element with its key. All conditions look at the original pod.
+//! Containers are added first, so that they get the other additions and the defaults like the containers of the pod.
+//!
+//! An element is added to a list only if the list has no element with its key. All other conditions look at the pod with the
+//! added containers.
 //! No condition reads what an entry adds, and keys are constants wherever the API server rejects duplicates. So a
 //! second application changes nothing.
 
@@ -31,6 +34,9 @@ pub const MAX_CONTAINERS: usize = 32;
 pub const MAX_IN_CONTAINERS: usize = 2048;
 /// The largest number of environment variables, and of mounts, that all entries of a profile inject together.
 pub const MAX_PER_CONTAINER: usize = 24;
+
+/// The largest number of containers that all entries of a profile inject together.
+pub const MAX_ADDED: usize = 8;
 
 /// The additions of a profile.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -67,6 +73,10 @@ pub struct InjectedNodeLabel<'a> {
     pub earlier: Vec<usize>,
 }
 
+/// The options of a pod or container with which a pod gets no containers: a pod with containers of the kind HostProcess must
+/// have no others, and need not set its operating system.
+const WINDOWS: [&str; 2] = ["securityContext", "windowsOptions"];
+
 /// The annotation of mirror pods.
 const MIRROR: &str = "kubernetes.io/config.mirror";
 
@@ -77,6 +87,8 @@ enum Owner {
     Pod,
     /// Each container.
     Container,
+    /// The pod, before all other additions and the defaults, which its new containers get, too.
+    Before,
 }
 
 /// A list or map, and its additions.
@@ -120,8 +132,8 @@ struct Addition {
     unless_set: Vec<String>,
     /// Whether it replaces an element with its key.
     replaces: bool,
-    /// The injected volume that it needs.
-    volume: Option<String>,
+    /// The injected volumes that it needs.
+    volumes: Vec<String>,
 }
 
 /// A value in which each string is a [`Text`].
@@ -181,7 +193,11 @@ impl Injections {
 
     /// The lists of additions to containers, if there are any.
     fn of_containers(&self) -> impl Iterator<Item = &Group> {
-        self.groups.iter().filter(|group| group.of == Owner::Container)
+        self.of(Owner::Container)
+    }
+
+    fn of(&self, owner: Owner) -> impl Iterator<Item = &Group> {
+        self.groups.iter().filter(move |group| group.of == owner)
     }
 }
 

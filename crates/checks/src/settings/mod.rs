@@ -16,6 +16,8 @@ mod identity;
 mod images;
 mod implied;
 pub mod inject;
+pub mod inject_containers;
+pub mod inject_variables;
 pub mod inject_volumes;
 mod kinds;
 mod metadata;

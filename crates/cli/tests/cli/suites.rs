@@ -144,7 +144,7 @@ fn suite_that_cannot_run_exits_with_code_2() {
 
 #[test]
 fn suites_of_the_example_profiles_pass() {
-    for (name, cases) in [("domains", 9), ("shared-ingress", 8), ("tenants", 14)] {
+    for (name, cases) in [("domains", 9), ("shared-ingress", 8), ("tenants", 14), ("toolforge", 9)] {
         let directory = format!("{EXAMPLES}/../{name}");
         let (code, out, err) = test(std::path::Path::new(&directory), &["."]);
         assert_eq!(code, 0, "{name}: {out}{err}");

@@ -10,6 +10,7 @@ const PATHS: [&str; 4] = ["/data/project", "/public/dumps", "/etc/ldap.conf", "/
 const NAMES: [&str; 4] = ["home", "dumps", "ldap", "cache"];
 const VARIABLES: [&str; 5] = ["HOME", "TOOL_DATA_DIR", "API_URL", "A.b-c", "_X"];
 const CONDITIONS: [&str; 2] = ["NO_HOME", "KEEP"];
+const CONTAINERS: [&str; 3] = ["proxy", "agent", "i"];
 const KEYS: [&str; 3] = ["nodes.example.org/nfs", "zone", "it~s"];
 
 fn some<T: Copy>(random: &mut Random, of: &[T], percent: usize) -> Vec<T> {
@@ -75,7 +76,10 @@ fn entry(random: &mut Random, name: &str, restricted: bool) -> Json {
         }
         json!({"name": name, kind: source, "mounts": mounts})
     });
-    set("volumes", volumes.collect::<Vec<_>>().into());
+    let volumes: Vec<_> = volumes.collect();
+    let entry_volumes: Vec<_> = volumes.iter().map(|volume| volume["name"].clone()).collect();
+    set("volumes", volumes.into());
+    set("containers", containers(random, &entry_volumes).into());
     let env = some(random, &VARIABLES, 40).into_iter().map(|name| {
         let mut variable = json!({"name": name, "unlessSet": some(random, &CONDITIONS, 30)});
         match random.below(3) {
@@ -127,6 +131,44 @@ fn entry(random: &mut Random, name: &str, restricted: bool) -> Json {
     entry
 }
 
+/// Init containers and sidecars that mount volumes of their entry.
+fn containers(random: &mut Random, volumes: &[Json]) -> Vec<Json> {
+    let names = some(random, &CONTAINERS, 25).into_iter();
+    names
+        .map(|name| {
+            let mut container = json!({
+                "name": name, "type": random.one(&["Init", "Sidecar"]),
+                "image": random.one(&["registry.example/x", "docker.io/library/y", "registry.example/$text:${uid}"]),
+            });
+            if random.percent(50) {
+                container["command"] = json!(["/bin/x", "$text", "$$HOME"]);
+            }
+            if random.percent(50) {
+                container["env"] = json!([
+                    {"name": random.one(&VARIABLES), "value": "$text"},
+                    {"name": "SECRET", "valueFrom": {"secretKeyRef": {"name": "$text", "key": "k"}}},
+                ]);
+            }
+            if random.percent(30) {
+                container["resources"] = json!({"limits": {"memory": "32Mi"}, "requests": {"cpu": "${uid}m"}});
+            }
+            if random.percent(30) {
+                container["securityContext"] = json!({
+                    "runAsUser": 1337, "readOnlyRootFilesystem": true, "capabilities": {"drop": ["ALL"]},
+                    "seccompProfile": {"type": "RuntimeDefault"},
+                });
+            }
+            if random.percent(50)
+                && let Some(volume) = volumes.first()
+            {
+                let path = random.one(&["/out", PATHS[0]]);
+                container["volumeMounts"] = json!([{"name": volume, "mountPath": path, "subPath": "$text"}]);
+            }
+            container
+        })
+        .collect()
+}
+
 fn preferred() -> [Json; 2] {
     [
         json!({"weight": 100, "matchExpressions": [{"key": "nfs", "operator": "NotIn", "values": ["true"]}]}),
@@ -163,6 +205,8 @@ pub(crate) fn profile(random: &mut Random, name: &str) -> Json {
     } else {
         json!([{"pathPrefix": "/data/project"}])
     };
+    let redirect = json!({"redirect": {"hosts": [{"host": "docker.io", "target": "registry.example/mirror"}]}});
+    let images = if random.percent(30) { redirect } else { json!({}) };
     json!({
         "apiVersion": "toolsecurity.dev/v1alpha1", "kind": "ToolSecurityProfile", "metadata": {"name": name},
         "spec": {
@@ -170,7 +214,7 @@ pub(crate) fn profile(random: &mut Random, name: &str) -> Json {
             "parameters": [
                 {"name": "text", "type": "String", "default": "text"}, {"name": "uid", "type": "Integer", "default": 1000},
             ],
-            "volumes": {"hostPaths": allowed},
+            "volumes": {"hostPaths": allowed}, "images": images,
             "mutation": {"defaults": random.one(&["None", "Secure"]), "inject": entries},
         },
     })
@@ -197,7 +241,8 @@ pub(crate) fn pod(random: &mut Random) -> Json {
     });
     let volumes: Vec<_> = volumes.collect();
     let mut containers = Vec::new();
-    for name in ["a", "b", "i"].into_iter().take(1 + random.below(3)) {
+    let second = if random.percent(20) { CONTAINERS[0] } else { "b" };
+    for name in ["a", second, "i"].into_iter().take(1 + random.below(3)) {
         let mut container = json!({"name": name, "image": "registry.example/x"});
         let env: Vec<_> = (0..random.below(4))
             .map(|_| {

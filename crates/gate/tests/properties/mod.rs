@@ -1,7 +1,7 @@
 //! What holds whatever a profile says: random profiles, judged by the policies that they become.
 //!
 //! A run in `cargo test` is short and always the same. `cargo xtask properties` runs many more cases, each time others:
-//! `PROPTEST_CASES` says how many of [`CASES`], and in proportion of the others. What it finds is worth a fixture.
+//! `PROPTEST_CASES` says how many of [`CASES`] and of pods with additions, and in proportion of the others. What it finds is worth a fixture.
 
 mod access;
 mod custom;
