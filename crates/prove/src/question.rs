@@ -12,9 +12,9 @@ use palisade_cel::{
 
 use crate::{
     concrete::Concrete,
-    formula::{Atom, Formula, Formulas, Path, Step, TRUE},
+    formula::{Atom, Formula, Formulas, Path, Step},
     model::{Decoder, Request},
-    scope::{Scopes, cases},
+    scope::Scopes,
     search::{Outcome, Proved, Solution, search},
     symbolic::{Choice, Evaluator, Truth, Unsupported, Value, root},
     universe::{self, Type},
@@ -128,10 +128,9 @@ impl Requests<'_> {
         roots
     }
 
-    /// The answer whether no request satisfies both formulas.
-    fn answer(&self, formulas: &mut Formulas, always: Formula, one_of: Formula, found: &Found) -> Answer {
-        let question = formulas.and([always, one_of]);
-        let solution = match decide(formulas, always, one_of) {
+    /// The answer whether no request satisfies a formula.
+    fn answer(&self, formulas: &mut Formulas, question: Formula, found: &Found) -> Answer {
+        let solution = match decide(formulas, question) {
             Decision::Proved(proved) => return Answer::Proved(proved),
             Decision::Unknown(why) => return Answer::Unknown(why),
             Decision::Perhaps(solution) => solution,
@@ -222,7 +221,8 @@ impl Requests<'_> {
             Err(Unsupported(why)) => Answer::Unknown(why),
             Ok(((left_out, admitted), found)) => {
                 let not = formulas.not(admitted);
-                self.answer(&mut formulas, left_out, not, &found)
+                let question = formulas.and([left_out, not]);
+                self.answer(&mut formulas, question, &found)
             }
         }
     }
@@ -238,25 +238,18 @@ impl Requests<'_> {
         });
         match found {
             Err(Unsupported(why)) => Answer::Unknown(why),
-            Ok((fails, found)) => self.answer(&mut formulas, TRUE, fails, &found),
+            Ok((fails, found)) => self.answer(&mut formulas, fails, &found),
         }
     }
 }
 
-/// Whether no request satisfies both formulas: case by case of the second.
-fn decide(formulas: &mut Formulas, always: Formula, one_of: Formula) -> Decision {
-    let mut scopes = Scopes::default();
-    let always = formulas.normal(always, true);
-    let always = scopes.smaller(formulas, always);
-    let one_of = formulas.normal(one_of, true);
-    let one_of = scopes.smaller(formulas, one_of);
-    let cases = cases(formulas, one_of);
-    match search(formulas, always, &cases) {
+/// Whether no request satisfies a formula.
+fn decide(formulas: &mut Formulas, of: Formula) -> Decision {
+    let normal = formulas.normal(of, true);
+    let smaller = Scopes::default().smaller(formulas, normal);
+    match search(formulas, smaller) {
         Outcome::Nothing(proved) => Decision::Proved(proved),
         Outcome::GaveUp(why) => Decision::Unknown(why.to_owned()),
-        Outcome::Perhaps(solution) if !solution.complete => {
-            Decision::Unknown("the elements of lists depend on each other".to_owned())
-        }
         Outcome::Perhaps(solution) => match &solution.values.doubt {
             Some(doubt) => Decision::Unknown(doubt.clone()),
             None => Decision::Perhaps(solution),
