@@ -129,7 +129,21 @@ impl<'a> Clauses<'a> {
             return *found;
         }
         let literal = self.fresh(Meaning::Atom(atom.clone()));
+        // A list with an element is not empty, nor is a map with a key.
+        let whole = match &atom {
+            Atom::Present(path) => match path.split_last() {
+                Some((Step::Element(_), [map @ .., Step::EntryKey])) => vec![map, &path[..path.len() - 1]],
+                Some((Step::Element(_) | Step::Key(_), whole)) => vec![whole],
+                _ => Vec::new(),
+            },
+            _ => Vec::new(),
+        };
+        let whole: Vec<Path> = whole.into_iter().map(Into::into).collect();
         self.atoms.insert(atom, literal);
+        for whole in whole {
+            let long = self.atom(Atom::Long([whole].into(), 1));
+            self.clauses.push(vec![-literal, long]);
+        }
         literal
     }
 
@@ -219,9 +233,6 @@ impl<'a> Clauses<'a> {
         let element = self.formulas.fresh();
         self.elements.entry(Rc::clone(list)).or_default().push(element);
         let exists = self.atom(Atom::Present(child(list, Step::Element(element))));
-        // A list with an element is not empty.
-        let long = self.atom(Atom::Long([Rc::clone(list)].into(), 1));
-        self.clauses.push(vec![-exists, long]);
         (element, exists)
     }
 

@@ -1,10 +1,6 @@
 //! Searches a request that satisfies a formula, or a certificate that there is none.
 
-use std::{
-    cell::RefCell,
-    collections::BTreeMap,
-    rc::Rc,
-};
+use std::{cell::RefCell, collections::BTreeMap, rc::Rc};
 
 use batsat::{Callbacks, ClauseKind, Lit, Solver, SolverInterface as _, SolverOpts, Var as Variable, lbool};
 
@@ -121,7 +117,7 @@ pub fn search(formulas: &mut Formulas, of: Formula) -> Outcome {
     let mut solver = Solver::new(SolverOpts::default(), learnt.clone());
     let lit = |literal: &Literal| Lit::new(Variable::unsafe_from_idx(literal.unsigned_abs() - 1), *literal > 0);
     let mut places = Places::new();
-    let (mut variables, mut given) = (0, 0); let mut rounds = 0;
+    let (mut variables, mut given) = (0, 0);
     let mut conflicts: BTreeMap<Vec<Literal>, Assignment> = BTreeMap::new();
     let mut cases = clauses.cases.clone();
     cases.reverse();
@@ -144,14 +140,14 @@ pub fn search(formulas: &mut Formulas, of: Formula) -> Outcome {
         // One case after the other, so that the search is about few formulas at a time.
         let case = cases.last().copied();
         let result = solver.solve_limited(&case.iter().map(lit).collect::<Vec<_>>());
-        rounds += 1;
-        if result == lbool::FALSE && let Some(case) = cases.pop() {
+        if result == lbool::FALSE
+            && let Some(case) = cases.pop()
+        {
             learnt.0.proof.borrow_mut().push(vec![-case]);
             solver.add_clause_reuse(&mut vec![lit(&-case)]);
             continue;
         }
         if result == lbool::FALSE {
-            eprintln!("rounds {rounds} vars {} clauses {} conflicts {} learnt {}", clauses.variables(), clauses.clauses.len(), conflicts.len(), learnt.0.proof.borrow().len());
             let proof = learnt.0.proof.borrow().clone();
             let conflicts = conflicts.into_iter().collect();
             return match (Certificate { clauses: clauses.clauses, conflicts, proof }).check() {
