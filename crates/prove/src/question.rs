@@ -12,7 +12,7 @@ use palisade_cel::{
 
 use crate::{
     concrete::Concrete,
-    formula::{Atom, Formula, Formulas, Path, Step},
+    formula::{self, Atom, Formula, Formulas, Path, Step},
     model::{Decoder, Request},
     scope::Scopes,
     search::{Outcome, Proved, Solution, search},
@@ -288,7 +288,8 @@ struct Verdict {
 fn decide(formulas: &mut Formulas, of: Formula) -> Decision {
     let normal = formulas.normal(of, true);
     let smaller = Scopes::default().smaller(formulas, normal);
-    match search(formulas, smaller) {
+    let simple = without_contradictions(formulas, smaller);
+    match search(formulas, simple) {
         Outcome::Nothing(proved) => Decision::Proved(proved),
         Outcome::GaveUp(why) => Decision::Unknown(why.to_owned()),
         Outcome::Perhaps(solution) => match &solution.values.doubt {
@@ -296,6 +297,26 @@ fn decide(formulas: &mut Formulas, of: Formula) -> Decision {
             None => Decision::Perhaps(solution),
         },
     }
+}
+
+/// The formula without cases of which the opposite is a part.
+fn without_contradictions(formulas: &mut Formulas, of: Formula) -> Formula {
+    let parts = |formulas: &Formulas, of: Formula| match formulas.node(of) {
+        formula::Node::And(parts) => parts.to_vec(),
+        _ => vec![of],
+    };
+    let all = parts(formulas, of);
+    let opposites: BTreeSet<Formula> = all.iter().map(|part| formulas.normal(*part, false)).collect();
+    let possible = all.into_iter().map(|part| match formulas.node(part).clone() {
+        formula::Node::Or(cases) => {
+            let is_possible = |case: &&Formula| !parts(formulas, **case).iter().any(|part| opposites.contains(part));
+            let cases: Vec<_> = cases.iter().filter(is_possible).copied().collect();
+            formulas.or(cases)
+        }
+        _ => part,
+    });
+    let possible: Vec<_> = possible.collect();
+    formulas.and(possible)
 }
 
 /// Remarks of an evaluation.

@@ -1,8 +1,12 @@
 //! A request that refutes a statement: evaluated, and as small as possible.
 
+use std::collections::BTreeSet;
+
 use palisade_admission::requests::Operation;
 use palisade_gate::{Decision, ValidationRequest, Validator, Violation};
 use serde_json::{Map, Value as Json, json};
+
+use super::Side;
 
 /// The policies of a profile that evaluate pods.
 pub struct Policies(pub Vec<Validator>);
@@ -53,16 +57,17 @@ impl Policies {
 }
 
 impl Example {
-    /// The example with its violations, if one version admits the request, and the other one denies it.
+    /// The example with its violations, if one version admits the request, and the other one denies it by a check that is
+    /// not in `compared`: as small as possible, and like a pod that complies, if that makes no difference.
     pub fn confirmed(
         operation: Operation,
         request: palisade_prove::Request,
-        admits: &Policies,
-        denies: &Policies,
+        [admits, denies]: [&Side; 2],
+        compared: &BTreeSet<String>,
     ) -> Option<Self> {
         let mut variables = request.variables;
         let mut take = |name: &str| variables.remove(name).unwrap_or_default();
-        let mut example = Self {
+        let mut found = Self {
             operation,
             request: take("request"),
             object: take("object"),
@@ -70,20 +75,29 @@ impl Example {
             params: take("params"),
             violations: Vec::new(),
         };
-        for pod in [&mut example.object, &mut example.old_object] {
+        for pod in [&mut found.object, &mut found.old_object] {
             if let Some(pod) = pod.as_object_mut() {
                 pod.extend([("apiVersion".to_owned(), json!("v1")), ("kind".to_owned(), json!("Pod"))]);
             }
         }
-        let mut example = example.judged(admits, denies)?;
-        // As small as possible: without each part that makes no difference.
+        let mut parts_of_found = found.object.clone();
+        for exempting in ["os", "hostUsers"] {
+            removed(&mut parts_of_found, &[Ok("spec".to_owned()), Ok(exempting.to_owned())]);
+        }
+        let usual = [denies, admits].map(|side| {
+            let mut usual = Self { object: side.complying.clone(), ..found.clone() };
+            add(&mut usual.object, &parts_of_found);
+            usual
+        });
+        let judged = |of: Self| of.judged([&admits.policies, &denies.policies], compared);
+        let mut example = usual.into_iter().chain([found]).find_map(judged)?;
         for part in [Self::object_mut, Self::old_object_mut] {
             let mut paths = Vec::new();
             parts(part(&mut example), &mut Vec::new(), &mut paths);
             for path in paths {
                 let mut smaller = example.clone();
                 if removed(part(&mut smaller), &path)
-                    && let Some(smaller) = smaller.judged(admits, denies)
+                    && let Some(smaller) = judged(smaller)
                 {
                     example = smaller;
                 }
@@ -100,10 +114,11 @@ impl Example {
         &mut self.old_object
     }
 
-    fn judged(mut self, admits: &Policies, denies: &Policies) -> Option<Self> {
-        let admitted = admits.violations(&self)?.is_empty();
+    fn judged(mut self, [admits, denies]: [&Policies; 2], compared: &BTreeSet<String>) -> Option<Self> {
+        let is_admitted = admits.violations(&self)?.is_empty();
         self.violations = denies.violations(&self)?;
-        (admitted && !self.violations.is_empty()).then_some(self)
+        let is_new = self.violations.iter().any(|one| !compared.contains(&one.check));
+        (is_admitted && is_new).then_some(self)
     }
 
     /// As JSON, without the rest of the request.
@@ -118,6 +133,24 @@ impl Example {
         let violations = violations.map(|one| json!({"check": one.check, "message": one.message})).collect();
         json.insert("violations".to_owned(), violations);
         Json::Object(json)
+    }
+}
+
+/// Adds what another value has. Empty texts of the other one stand for any text.
+fn add(to: &mut Json, other: &Json) {
+    match (to, other) {
+        (Json::Object(to), Json::Object(other)) => {
+            for (key, value) in other {
+                add(to.entry(key.clone()).or_insert(Json::Null), value);
+            }
+        }
+        (Json::Array(to), Json::Array(other)) => {
+            let missing = other.iter().skip(to.len()).cloned().collect::<Vec<_>>();
+            to.iter_mut().zip(other).for_each(|(to, other)| add(to, other));
+            to.extend(missing);
+        }
+        (Json::String(_), Json::String(other)) if other.is_empty() => {}
+        (to, other) => *to = other.clone(),
     }
 }
 

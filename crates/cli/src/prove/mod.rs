@@ -3,9 +3,10 @@
 mod args;
 mod example;
 
-use std::fmt::Write as _;
+use std::{collections::BTreeSet, fmt::Write as _};
 
 pub use args::ProveArgs;
+use k8s_openapi::api::admissionregistration::v1::Variable;
 use palisade_admission::requests::Operation;
 use palisade_api::{crd, names::Shape};
 use palisade_cel::{
@@ -15,6 +16,7 @@ use palisade_cel::{
 use palisade_gate::Validator;
 use palisade_prove::{
     Answer, Policy, Requests,
+    question::expression,
     universe::{self, Type},
 };
 use serde_json::{Value as Json, json};
@@ -48,10 +50,10 @@ pub fn run(args: &ProveArgs) -> Result<(), Failure> {
         ProveFormat::Human => change.text(&before, &after, version),
         ProveFormat::Json => change.json(&before, &after, version),
     })?;
-    match change.admitted {
-        Found::Nothing => Ok(()),
-        Found::Example(_) => Err(Failure::Wrong(Vec::new())),
-        Found::Undecided(_) => Err(Failure::CouldNotRun(Vec::new())),
+    match &change.admitted {
+        found if !found.examples.is_empty() => Err(Failure::Wrong(Vec::new())),
+        Found { undecided: Some(_), .. } => Err(Failure::CouldNotRun(Vec::new())),
+        Found { undecided: None, .. } => Ok(()),
     }
 }
 
@@ -61,6 +63,8 @@ struct Side {
     accepted: Accepted,
     expressions: Vec<Policy>,
     policies: Policies,
+    /// A pod that it admits.
+    complying: Json,
 }
 
 impl Side {
@@ -76,14 +80,28 @@ impl Side {
         let (mut expressions, mut policies) = (Vec::new(), Vec::new());
         for (_, pair) in bundle.judging(Shape::Pods) {
             let Some(spec) = &pair.policy.spec else { continue };
-            let variables = spec.variables.iter().flatten().map(|one| (&*one.name, &*one.expression));
+            let variables = spec.variables.iter().flatten().map(|one| (&*one.name, without_bounds(one)));
             let validations = spec.validations.iter().flatten().map(|one| &*one.expression);
             let parsed = Policy::parse(variables, [], validations);
             expressions.push(parsed.ok_or_else(|| could_not_run(format!("{place}: an expression does not parse")))?);
             let validator = Validator::new(&pair.policy);
             policies.push(validator.map_err(|errors| could_not_run(format!("{place}: {errors:?}")))?);
         }
-        Ok(Self { name: place.to_string(), accepted, expressions, policies: Policies(policies) })
+        let complying = accepted.checked.probes.compliant.pod.clone();
+        Ok(Self { name: place.to_string(), accepted, expressions, policies: Policies(policies), complying })
+    }
+
+    fn reads_parameters(&self) -> bool {
+        self.accepted.checked.probes.params.is_some()
+    }
+}
+
+/// The expression of a variable, as if no list of a pod had more elements than the policy evaluates.
+fn without_bounds(variable: &Variable) -> &str {
+    match &*variable.name {
+        "withinBounds" => "true",
+        "overBounds" => "[]",
+        _ => &variable.expression,
     }
 }
 
@@ -94,12 +112,11 @@ struct Types {
 }
 
 /// Pods that one version admits, and the other one denies.
-enum Found {
-    /// It is proved that there are none.
-    Nothing,
-    Example(Box<Example>),
-    /// The reason.
-    Undecided(String),
+struct Found {
+    /// For each check that differs, a pod.
+    examples: Vec<Example>,
+    /// Why there may be others; `None` if it is proved that no other check differs.
+    undecided: Option<String>,
 }
 
 impl Types {
@@ -116,27 +133,58 @@ impl Types {
 
     /// Pods that the first version admits, and the second one denies.
     fn found(&self, admits: &Side, denies: &Side) -> Found {
-        let mut undecided = None;
+        let mut found = Found { examples: Vec::new(), undecided: None };
+        let params = (admits.reads_parameters() || denies.reads_parameters()).then_some(&self.params);
+        // The checks of which no example is known yet.
+        let mut expressions = denies.expressions.clone();
+        let mut compared = BTreeSet::new();
         for (operation, asked) in [
             (Operation::Create, palisade_prove::Operation::Create),
             (Operation::Update, palisade_prove::Operation::Update),
         ] {
-            let requests = Requests { object: &self.pod, kind: "Pod", operation: asked, params: Some(&self.params) };
-            match requests.admitted_are_admitted_by(&admits.expressions, &denies.expressions) {
-                Answer::Proved(_) => {}
-                Answer::Unknown(why) => undecided = Some(why),
-                Answer::Counterexample(request) => {
-                    let doubts = request.doubts.iter().cloned().collect::<Vec<_>>().join(", ");
-                    match Example::confirmed(operation, *request, &admits.policies, &denies.policies) {
-                        Some(example) => return Found::Example(Box::new(example)),
-                        None if doubts.is_empty() => undecided = Some("a found pod was not confirmed".to_owned()),
-                        None => undecided = Some(format!("it depends on {doubts}")),
+            let requests = Requests { object: &self.pod, kind: "Pod", operation: asked, params };
+            loop {
+                let request = match requests.admitted_are_admitted_by(&admits.expressions, &expressions) {
+                    Answer::Proved(_) => break,
+                    Answer::Unknown(why) => {
+                        found.undecided = Some(why);
+                        break;
                     }
+                    Answer::Counterexample(request) => *request,
+                };
+                let doubts = request.doubts.iter().cloned().collect::<Vec<_>>().join(", ");
+                let Some(example) = Example::confirmed(operation, request, [admits, denies], &compared) else {
+                    let why = if doubts.is_empty() { "a found pod was not confirmed".to_owned() } else { doubts };
+                    found.undecided = Some(why);
+                    break;
+                };
+                // Each check has a variable with its violations.
+                let new: BTreeSet<_> = example.violations.iter().map(|one| one.check.clone()).collect();
+                let new: Vec<_> = new.into_iter().filter(|check| compared.insert(check.clone())).collect();
+                let mut is_new = false;
+                for policy in &mut expressions {
+                    is_new |= without_checks(policy, &new);
+                }
+                found.examples.push(example);
+                if !is_new {
+                    found.undecided = Some("other checks were not compared".to_owned());
+                    break;
                 }
             }
         }
-        undecided.map_or(Found::Nothing, Found::Undecided)
+        found
     }
+}
+
+/// Takes checks out of a policy; false if it has none of them.
+fn without_checks(policy: &mut Policy, checks: &[String]) -> bool {
+    let before = checks.iter().filter(|check| policy.variables.contains_key(*check)).count();
+    for check in checks {
+        if let (Some(variable), Some(none)) = (policy.variables.get_mut(check), expression("[]")) {
+            *variable = none;
+        }
+    }
+    before > 0
 }
 
 /// The difference of two versions.
@@ -147,12 +195,13 @@ struct Change {
 
 impl Change {
     fn name(&self) -> &'static str {
-        match (&self.admitted, &self.denied) {
-            (Found::Undecided(_), _) | (_, Found::Undecided(_)) => "undecided",
-            (Found::Nothing, Found::Nothing) => "equivalent",
-            (Found::Nothing, Found::Example(_)) => "tightening",
-            (Found::Example(_), Found::Nothing) => "loosening",
-            (Found::Example(_), Found::Example(_)) => "both",
+        let is_some = |found: &Found| !found.examples.is_empty();
+        match (is_some(&self.admitted), is_some(&self.denied)) {
+            (true, true) => "both",
+            _ if self.admitted.undecided.is_some() || self.denied.undecided.is_some() => "undecided",
+            (false, false) => "equivalent",
+            (false, true) => "tightening",
+            (true, false) => "loosening",
         }
     }
 
@@ -166,32 +215,29 @@ impl Change {
         };
         let mut text = format!("{} -> {}: {verdict}\n", before.name, after.name);
         for (what, found) in [("newly admitted", &self.admitted), ("newly denied", &self.denied)] {
-            match found {
-                Found::Nothing => {
-                    let _ = writeln!(text, "\n{what}: no pod (proved)");
-                }
-                Found::Undecided(why) => {
-                    let _ = writeln!(text, "\n{what}: not decided: {why}");
-                }
-                Found::Example(example) => {
-                    let _ = writeln!(text, "\n{what}: pods such as this one ({})", example.operation.name());
-                    text.push_str(&shown(example));
-                }
+            if found.examples.is_empty() && found.undecided.is_none() {
+                let _ = writeln!(text, "\n{what}: no pod (proved)");
+            }
+            for example in &found.examples {
+                let _ = writeln!(text, "\n{what}: pods such as this one ({})", example.operation.name());
+                text.push_str(&shown(example));
+            }
+            if let Some(why) = &found.undecided {
+                let _ = writeln!(text, "\n{what}: not decided: {why}");
             }
         }
         let _ = writeln!(
             text,
             "\nFor pods of any size with the fields of Kubernetes {version}, created or updated by any user, and all values of \
-             parameters, at the stage Deny. Not compared: mutation, stages, selected namespaces, workloads, other objects."
+             parameters, at the stage Deny. Not compared: mutation, stages, selected namespaces, limits of lists (check bounds), workloads, other objects."
         );
         text
     }
 
     fn json(&self, before: &Side, after: &Side, version: Minor) -> String {
-        let found = |found: &Found| match found {
-            Found::Nothing => json!({"proved": true}),
-            Found::Undecided(why) => json!({"proved": false, "undecided": why}),
-            Found::Example(example) => json!({"proved": false, "example": example.json()}),
+        let found = |found: &Found| {
+            let examples: Vec<_> = found.examples.iter().map(Example::json).collect();
+            json!({"examples": examples, "undecided": found.undecided})
         };
         let json = json!({
             "before": before.name, "after": after.name, "kubeVersion": version.to_string(), "change": self.name(),
