@@ -316,7 +316,9 @@ fn without_contradictions(formulas: &mut Formulas, of: Formula) -> Formula {
         _ => part,
     });
     let possible: Vec<_> = possible.collect();
-    formulas.and(possible)
+    let simple = formulas.and(possible);
+    // A single case that is left is a part, which can contradict other cases.
+    if simple == of { of } else { without_contradictions(formulas, simple) }
 }
 
 /// Remarks of an evaluation.
