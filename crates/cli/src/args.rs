@@ -6,15 +6,15 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::{
     audit::AuditArgs, check::CheckArgs, compare::DiffArgs, dump::DumpArgs, eval::EvalArgs, exception::ExceptionCommand,
-    history::HistoryArgs, lint::LintArgs, migrate::PspArgs, new::NewCommand, readiness::ReportArgs, render::RenderArgs,
-    replay::ReplayArgs, rollback::RollbackArgs, rollout::RolloutCommand, status::StatusArgs, style::Color,
-    suggest::SuggestArgs, test::TestArgs, why::WhyArgs,
+    history::HistoryArgs, lint::LintArgs, migrate::PspArgs, new::NewCommand, prove::ProveArgs, readiness::ReportArgs,
+    render::RenderArgs, replay::ReplayArgs, rollback::RollbackArgs, rollout::RolloutCommand, status::StatusArgs,
+    style::Color, suggest::SuggestArgs, test::TestArgs, why::WhyArgs,
 };
 
 /// The commands by task, as the help of `palisade` lists them.
 const GROUPS: [(&str, &[&str]); 6] = [
     ("Write and check", &["check", "render"]),
-    ("Roll out", &["diff", "replay", "report", "suggest", "rollout"]),
+    ("Roll out", &["diff", "prove", "replay", "report", "suggest", "rollout"]),
     ("Operate", &["status", "why", "audit", "exception", "history", "rollback", "dump"]),
     ("Policies of any kind", &["new", "test", "lint", "eval"]),
     ("Migrate", &["migrate"]),
@@ -129,6 +129,13 @@ pub enum Command {
     /// Compares profiles in files, in a commit or in the cluster: the generated objects, and the pods and workloads
     /// that are newly denied or admitted. These come from the cluster, from a dump or from manifests.
     Diff(DiffArgs),
+    /// Prove that a profile change admits nothing new, for all pods
+    ///
+    /// Compares two versions of a profile for all pods that a tenant can send, not only for existing ones. For both
+    /// directions it prints a proof, or a pod that only one of the versions admits. Each such pod is evaluated before it
+    /// is printed. It compares the verdicts on pods at the stage Deny, before mutation: not the stages, the selected
+    /// namespaces, the exemptions of namespaces, workloads and other objects.
+    Prove(ProveArgs),
     /// Replay requests from API server audit logs against other profiles
     Replay(ReplayArgs),
     /// Export cluster objects for offline evaluation (no Secrets)

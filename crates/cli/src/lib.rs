@@ -6,14 +6,14 @@
 //!
 //! 1. Shared code of all commands: `capture`, `style`, `report`, `output`, `progress`, `parallel`, `input`, `files`,
 //!    `findings`, `options`, `config`, `diff`, `markdown`, `smallest`, `selector`.
-//! 2. The content of files: `strict`, `namespaces`, `profiles`, `pods`, `offline`, `object_kinds`, `clusters`,
+//! 2. The content of files: `strict`, `namespaces`, `profiles`, `place`, `pods`, `offline`, `object_kinds`, `clusters`,
 //!    `parameters`, `evaluator`, `explained`, `present`.
 //! 3. The state of a cluster: `cluster`, `revisions`, `live`; files that were written from it: `dump_files`, `denial`,
 //!    `events`, `log`; or either: `evaluation_inputs`.
 //! 4. The effects of a change of profiles: `admission_changes`, `changes_output`, `object_comparison`; and the smallest
 //!    change of profiles that admits the existing objects: `proposal`.
 //! 5. Commands, none of which uses another: `render`, `check`, `eval`, `test`, `new`, `lint`, `migrate`, `history`,
-//!    `compare` (`palisade diff`), `replay`, `dump`, `rollback`, `rollout`, `exception`, `status`, `audit`,
+//!    `compare` (`palisade diff`), `prove`, `replay`, `dump`, `rollback`, `rollout`, `exception`, `status`, `audit`,
 //!    `readiness` (`palisade report`), `suggest`, `why`.
 //! 6. The command line, its former spellings, its manual, and a test of documents that mention it: `args`, `deprecated`,
 //!    `manual`, `documented_commands`, and a test of the options: `vocabulary`.
@@ -62,11 +62,13 @@ mod options;
 mod output;
 mod parallel;
 mod parameters;
+mod place;
 mod pods;
 mod present;
 mod profiles;
 mod progress;
 mod proposal;
+mod prove;
 mod readiness;
 mod render;
 mod replay;
@@ -146,6 +148,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Lint(args) => return lint::run(&args),
         Command::History(args) => history::run(&args),
         Command::Diff(args) => compare::run(&args),
+        Command::Prove(args) => prove::run(&args),
         Command::Replay(args) => replay::run(&args),
         Command::Dump(args) => dump::run(&args),
         Command::Rollback(args) => rollback::run(&args),

@@ -1,29 +1,37 @@
-//! A formula as clauses. An element that exists gets a name, and a statement about each element becomes one about each name.
+//! A formula as clauses, as far as a search needs them.
 //!
-//! These clauses follow from the formula, up to the names: so if they contradict each other, no request satisfies it. That
-//! does not depend on how many elements are named. If all of them are named ([`Clauses::is_complete`]), a solution of the
+//! An element gets a name when a solution says that it exists, and a statement about each element becomes one about each
+//! named element that exists in a solution. All clauses follow from the formula, up to the names: so if they contradict each
+//! other, no request satisfies it. That does not depend on how many elements are named. A solution that asks for no more
 //! clauses is a request.
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, BTreeSet},
     rc::Rc,
 };
 
 use crate::{
-    formula::{Atom, Formula, Formulas, Node, Path, Step, TRUE, Var, child},
+    formula::{Atom, Formula, Formulas, Node, Path, Step, Var, child},
     rup::Literal,
+    theory::Assignment,
 };
 
-/// The most names of elements, and the most clauses.
-const MOST_NAMES: usize = 600;
-const MOST_CLAUSES: usize = 400_000;
+/// The case of which a formula is a part, if it is a part of nothing else. Only one case must hold, so all cases use the same
+/// names for the elements that they need, but a case uses no name twice.
+type Case = Option<(u32, u32)>;
 
-/// Names of elements of which one case at a time uses some.
-#[derive(Debug, Default)]
-struct Pool {
-    names: BTreeMap<Path, Vec<Var>>,
-    /// How many cases have a part.
-    shared: BTreeMap<Formula, usize>,
+/// What a variable says if it is true.
+#[derive(Clone, Debug)]
+enum Meaning {
+    Atom(Atom),
+    All(Rc<[Literal]>),
+    One(Rc<[Literal]>),
+    /// With the element that exists, once it has a name, and its formula.
+    Exists(Case, Path, Var, Formula, Option<[Literal; 2]>),
+    /// With the formula of each named element that matters.
+    Forall(Case, Path, Var, Formula, BTreeMap<Var, Literal>),
+    /// The second literal makes the first one true.
+    Choice,
 }
 
 /// The clauses of a formula.
@@ -32,299 +40,320 @@ pub struct Clauses<'a> {
     formulas: &'a mut Formulas,
     /// The clauses.
     pub clauses: Vec<Vec<Literal>>,
+    /// The cases of the alternative with the most. One of them is true.
+    pub cases: Vec<Literal>,
     /// The variables of atoms.
     pub atoms: BTreeMap<Atom, Literal>,
     /// The named elements of each list.
     pub elements: BTreeMap<Path, Vec<Var>>,
-    literals: BTreeMap<Formula, Literal>,
-    /// Statements about each element of a list: if the literal holds, the formula of this variable does.
-    universal: BTreeMap<Path, Vec<(Literal, Var, Formula)>>,
-    open: VecDeque<(Path, Var, Literal, Var, Formula)>,
-    witnesses: BTreeMap<Path, Var>,
-    next: Literal,
-    names: usize,
-    /// The literals of the cases.
-    pub cases: Vec<Literal>,
+    /// By variable; the first one is 1.
+    meanings: Vec<Meaning>,
+    literals: BTreeMap<(Formula, Case), Literal>,
+    /// Whether a formula says that an element exists.
     needs: BTreeMap<Formula, bool>,
-    few: bool,
-    complete: bool,
+    /// The names of all cases of an alternative, and how many of them a case uses.
+    pools: BTreeMap<(u32, Path), Vec<(Var, Literal)>>,
+    used: BTreeMap<((u32, u32), Path), usize>,
+    /// An element of each list that is not empty.
+    some: BTreeMap<Path, Literal>,
+    /// The alternatives that the search decides about.
+    choices: BTreeSet<(Literal, Literal)>,
+    root: Literal,
+}
+
+/// The statements that make a solution satisfy the formula.
+#[derive(Debug, Default)]
+struct Reasons {
+    open: Vec<Literal>,
+    seen: BTreeSet<Literal>,
+    /// The elements of each list that exist, and the statements about each.
+    elements: BTreeMap<Path, Vec<Var>>,
+    universal: BTreeMap<Path, Vec<Literal>>,
 }
 
 impl<'a> Clauses<'a> {
-    /// Those of a formula and of one of several cases, all in normal form, which are satisfiable if these are. If `few`,
-    /// only elements of the cases themselves get names, which is nearly always enough for a contradiction.
-    pub fn new(formulas: &'a mut Formulas, always: Formula, cases: &[Formula], few: bool) -> Self {
+    /// Those of a formula in normal form without free variables.
+    pub fn new(formulas: &'a mut Formulas, of: Formula) -> Self {
         let mut all = Self {
             formulas,
             clauses: Vec::new(),
+            cases: Vec::new(),
             atoms: BTreeMap::new(),
             elements: BTreeMap::new(),
+            meanings: Vec::new(),
             literals: BTreeMap::new(),
-            universal: BTreeMap::new(),
-            open: VecDeque::new(),
-            witnesses: BTreeMap::new(),
-            next: 0,
-            names: 0,
-            cases: Vec::new(),
             needs: BTreeMap::new(),
-            few,
-            complete: true,
+            pools: BTreeMap::new(),
+            used: BTreeMap::new(),
+            some: BTreeMap::new(),
+            choices: BTreeSet::new(),
+            root: 0,
         };
-        let always = all.literal(always);
-        let one = all.one_case(cases, true);
-        all.clauses.extend([vec![always], vec![one]]);
-        while let Some((list, element, holds, var, body)) = all.open.pop_front() {
-            if all.clauses.len() > MOST_CLAUSES {
-                all.complete = false;
-                break;
-            }
-            let exists = all.exists(&list, element);
-            let body = all.formulas.rename(body, &BTreeMap::from([(var, element)]));
-            if body != TRUE {
-                let body = all.literal(body);
-                all.clauses.push(vec![-holds, -exists, body]);
-            }
-        }
+        let parts = match all.formulas.node(of) {
+            Node::And(parts) => Rc::clone(parts),
+            _ => [of].into(),
+        };
+        let parts: Vec<_> = (0..).zip(parts.iter()).map(|(number, part)| all.alternative(number, *part)).collect();
+        all.root = all.fresh(Meaning::All(parts.iter().copied().collect()));
+        all.clauses.extend(parts.into_iter().map(|part| vec![part]));
+        all.clauses.push(vec![all.root]);
         all
     }
 
-    /// Whether each name has all statements about the elements.
-    pub fn is_complete(&self) -> bool {
-        self.complete
-    }
-
     /// The number of variables.
-    pub fn variables(&self) -> Literal {
-        self.next
+    pub fn variables(&self) -> usize {
+        self.meanings.len()
     }
 
-    fn fresh(&mut self) -> Literal {
-        self.next += 1;
-        self.next
+    /// Whether the search decides about a variable. The values of all others follow, as far as they matter.
+    pub fn is_choice(&self, variable: usize) -> bool {
+        matches!(self.meanings.get(variable.wrapping_sub(1)), Some(Meaning::Choice))
     }
 
-    /// The variable of an atom.
-    pub fn atom(&mut self, atom: Atom) -> Literal {
+    /// The atom of a variable.
+    pub fn atom_of(&self, variable: usize) -> Option<&Atom> {
+        match self.meanings.get(variable.checked_sub(1)?)? {
+            Meaning::Atom(atom) => Some(atom),
+            _ => None,
+        }
+    }
+
+    fn fresh(&mut self, meaning: Meaning) -> Literal {
+        self.meanings.push(meaning);
+        // There are at most as many as fit: the search gives up long before.
+        Literal::try_from(self.meanings.len()).unwrap_or(Literal::MAX)
+    }
+
+    fn atom(&mut self, atom: Atom) -> Literal {
         if let Some(found) = self.atoms.get(&atom) {
             return *found;
         }
-        let literal = self.fresh();
-        self.atoms.insert(atom, literal);
-        literal
-    }
-
-    fn exists(&mut self, list: &Path, element: Var) -> Literal {
-        self.atom(Atom::Present(child(list, Step::Element(element))))
-    }
-
-    /// A new name of an element of a list.
-    fn element(&mut self, list: &Path) -> Option<Var> {
-        if self.names >= MOST_NAMES {
-            self.complete = false;
-            return None;
-        }
-        self.names += 1;
-        let element = self.formulas.fresh();
-        self.elements.entry(Rc::clone(list)).or_default().push(element);
-        for (literal, var, body) in self.universal.get(list).into_iter().flatten() {
-            self.open.push_back((Rc::clone(list), element, *literal, *var, *body));
-        }
-        // A list with an element is not empty.
-        let exists = self.exists(list, element);
-        let long = self.atom(Atom::Long([Rc::clone(list)].into(), 1));
-        self.clauses.push(vec![-exists, long]);
-        Some(element)
-    }
-
-    /// A literal that implies a formula, which is in normal form and has no free variables but names of elements.
-    fn literal(&mut self, of: Formula) -> Literal {
-        if let Some(found) = self.literals.get(&of) {
-            return *found;
-        }
-        let literal = match self.formulas.node(of).clone() {
-            Node::Constant(value) => {
-                let literal = self.fresh();
-                self.clauses.push(vec![if value { literal } else { -literal }]);
-                literal
-            }
-            Node::Atom(atom) => self.asserted(atom),
-            Node::Not(of) => match self.formulas.node(of).clone() {
-                Node::Atom(atom) => -self.atom(atom),
-                // The form is normal, so there is no such; a free variable says nothing, which is safe.
-                _ => self.fresh(),
+        let literal = self.fresh(Meaning::Atom(atom.clone()));
+        // A list with an element is not empty, nor is a map with a key.
+        let whole = match &atom {
+            Atom::Present(path) => match path.split_last() {
+                Some((Step::Element(_), [map @ .., Step::EntryKey])) => vec![map, &path[..path.len() - 1]],
+                Some((Step::Element(_) | Step::Key(_), whole)) => vec![whole],
+                _ => Vec::new(),
             },
-            Node::And(parts) => {
-                let literal = self.fresh();
-                for part in parts.iter() {
-                    let part = self.literal(*part);
-                    self.clauses.push(vec![-literal, part]);
-                }
-                literal
-            }
-            Node::Or(parts) => self.one_case(&parts, false),
-            Node::Exists(list, var, body) => {
-                let element = if self.few { None } else { self.element(&list) };
-                self.complete &= element.is_some();
-                self.named(&list, var, body, element)
-            }
-            Node::Forall(list, var, body) => {
-                let literal = self.fresh();
-                self.universal.entry(Rc::clone(&list)).or_default().push((literal, var, body));
-                for element in self.elements.get(&list).into_iter().flatten() {
-                    self.open.push_back((Rc::clone(&list), *element, literal, var, body));
-                }
-                literal
-            }
+            _ => Vec::new(),
         };
-        self.literals.insert(of, literal);
-        self.opposed(of, literal);
+        let whole: Vec<Path> = whole.into_iter().map(Into::into).collect();
+        self.atoms.insert(atom, literal);
+        for whole in whole {
+            let long = self.atom(Atom::Long([whole].into(), 1));
+            self.clauses.push(vec![-literal, long]);
+        }
         literal
     }
 
-    /// A formula and its opposite do not both hold, whatever is known of their elements.
-    fn opposed(&mut self, of: Formula, literal: Literal) {
-        let opposite = self.formulas.normal(of, false);
-        if let Some(other) = self.literals.get(&opposite) {
-            self.clauses.push(vec![-literal, -*other]);
+    /// A literal that implies a formula, of which each alternative is a case.
+    fn alternative(&mut self, number: u32, of: Formula) -> Literal {
+        let Node::Or(cases) = self.formulas.node(of).clone() else { return self.literal(of, None) };
+        let cases = (0..).zip(cases.iter()).map(|(case, of)| self.literal(*of, Some((number, case))));
+        let cases: Rc<[Literal]> = cases.collect();
+        if cases.len() > self.cases.len() {
+            self.cases = cases.to_vec();
         }
-    }
-
-    /// Of several formulas one holds. Only one must, so that all use the same names for the elements that they need. A part
-    /// that several of them have keeps names of its own.
-    fn one_case(&mut self, cases: &[Formula], outermost: bool) -> Literal {
-        let literal = self.fresh();
-        let mut pool = Pool::default();
-        for case in cases {
-            if let Node::And(parts) = self.formulas.node(*case) {
-                parts.iter().for_each(|part| *pool.shared.entry(*part).or_default() += 1);
-            }
-        }
-        let mut clause = vec![-literal];
-        for case in cases {
-            let case = if self.few && !outermost {
-                self.literal(*case)
-            } else {
-                self.pooled(*case, &mut pool, &mut BTreeMap::new())
-            };
-            if outermost {
-                // A literal of its own, so that a case can be left out without saying anything else.
-                let own = self.fresh();
-                self.clauses.push(vec![-own, case]);
-                self.cases.push(own);
-                clause.push(own);
-            } else {
-                clause.push(case);
-            }
-        }
-        self.clauses.push(clause);
+        let literal = self.fresh(Meaning::One(Rc::clone(&cases)));
+        self.clauses.push([-literal].into_iter().chain(cases.iter().copied()).collect());
         literal
     }
 
-    /// Whether it says that an element exists.
+    /// Whether a formula says that an element exists.
     fn needs_names(&mut self, of: Formula) -> bool {
         if let Some(found) = self.needs.get(&of) {
             return *found;
         }
         let found = match self.formulas.node(of).clone() {
-            Node::Exists(..) => true,
+            Node::Constant(_) | Node::Atom(_) | Node::Not(_) => false,
             Node::And(parts) | Node::Or(parts) => parts.iter().any(|part| self.needs_names(*part)),
-            _ => false,
+            Node::Exists(..) => true,
+            Node::Forall(_, _, body) => self.needs_names(body),
         };
         self.needs.insert(of, found);
         found
     }
 
-    /// As [`Self::literal`], with names of a pool, of which so many are used on the way here.
-    fn pooled(&mut self, of: Formula, pool: &mut Pool, used: &mut BTreeMap<Path, usize>) -> Literal {
-        if pool.shared.get(&of).is_some_and(|count| *count > 1) {
-            return self.literal(of);
+    /// A literal that implies a formula, which is a part of a case.
+    fn literal(&mut self, of: Formula, case: Case) -> Literal {
+        let case = case.filter(|_| self.needs_names(of));
+        if let Some(found) = self.literals.get(&(of, case)) {
+            return *found;
         }
-        if self.literals.contains_key(&of) || !self.needs_names(of) {
-            return self.literal(of);
-        }
-        match self.formulas.node(of).clone() {
+        let literal = match self.formulas.node(of).clone() {
+            Node::Constant(value) => {
+                let literal = self.fresh(Meaning::All([].into()));
+                self.clauses.push(vec![if value { literal } else { -literal }]);
+                literal
+            }
+            Node::Atom(atom) => self.atom(atom),
+            Node::Not(of) => match self.formulas.node(of).clone() {
+                Node::Atom(atom) => -self.atom(atom),
+                // The form is normal, so there is no such; a variable of its own says nothing, which is safe.
+                _ => self.fresh(Meaning::All([].into())),
+            },
             Node::And(parts) => {
-                let literal = self.fresh();
-                self.opposed(of, literal);
-                for part in parts.iter() {
-                    let part = self.pooled(*part, pool, used);
-                    self.clauses.push(vec![-literal, part]);
-                }
+                let parts: Rc<[Literal]> = parts.iter().map(|part| self.literal(*part, case)).collect();
+                let literal = self.fresh(Meaning::All(Rc::clone(&parts)));
+                self.clauses.extend(parts.iter().map(|part| vec![-literal, *part]));
                 literal
             }
             Node::Or(parts) => {
-                let literal = self.fresh();
-                self.opposed(of, literal);
-                let mut clause = vec![-literal];
-                let mut most = used.clone();
-                for part in parts.iter() {
-                    let mut own = used.clone();
-                    clause.push(self.pooled(*part, pool, &mut own));
-                    for (list, count) in own {
-                        let most = most.entry(list).or_default();
-                        *most = count.max(*most);
-                    }
-                }
-                *used = most;
-                self.clauses.push(clause);
+                let parts: Rc<[Literal]> = parts.iter().map(|part| self.literal(*part, case)).collect();
+                let literal = self.fresh(Meaning::One(Rc::clone(&parts)));
+                self.clauses.push([-literal].into_iter().chain(parts.iter().copied()).collect());
                 literal
             }
             Node::Exists(list, var, body) => {
-                let literal = self.fresh();
-                self.opposed(of, literal);
-                let index = used.entry(Rc::clone(&list)).or_default();
-                let number = *index;
-                *index += 1;
-                let known = pool.names.get(&list).and_then(|names| names.get(number)).copied();
-                let Some(element) = known.or_else(|| self.element(&list)) else { return literal };
-                if known.is_none() {
-                    pool.names.entry(Rc::clone(&list)).or_default().push(element);
-                }
-                let exists = self.exists(&list, element);
-                let body = self.formulas.rename(body, &BTreeMap::from([(var, element)]));
-                let body = self.pooled(body, pool, used);
-                self.clauses.extend([vec![-literal, exists], vec![-literal, body]]);
+                let literal = self.fresh(Meaning::Exists(case, list, var, body, None));
+                self.oppose(of, literal);
                 literal
             }
-            _ => self.literal(of),
-        }
-    }
-
-    /// A literal that implies a formula of a named element. Without a name it says nothing.
-    fn named(&mut self, list: &Path, var: Var, body: Formula, element: Option<Var>) -> Literal {
-        let literal = self.fresh();
-        let Some(element) = element else { return literal };
-        let exists = self.exists(list, element);
-        self.clauses.push(vec![-literal, exists]);
-        let body = self.formulas.rename(body, &BTreeMap::from([(var, element)]));
-        let body = self.literal(body);
-        self.clauses.push(vec![-literal, body]);
+            Node::Forall(list, var, body) => {
+                let literal = self.fresh(Meaning::Forall(case, list, var, body, BTreeMap::new()));
+                self.oppose(of, literal);
+                literal
+            }
+        };
+        self.literals.insert((of, case), literal);
         literal
     }
 
-    /// The variable of an atom that is asserted. A list that must be long has an element.
-    fn asserted(&mut self, atom: Atom) -> Literal {
-        let list = match &atom {
-            Atom::Long(lists, least) if *least > 0 => match &**lists {
-                [list] => Some(Rc::clone(list)),
-                _ => None,
-            },
-            _ => None,
-        };
-        let literal = self.atom(atom);
-        if self.few && list.is_some() {
-            self.complete = false;
-        } else if let Some(list) = list {
-            let element = match self.witnesses.get(&list) {
-                Some(element) => Some(*element),
-                None => self.element(&list),
-            };
-            if let Some(element) = element {
-                self.witnesses.insert(Rc::clone(&list), element);
-                let exists = self.exists(&list, element);
-                self.clauses.push(vec![-literal, exists]);
+    /// A formula and its opposite do not both hold, whatever is known of their elements.
+    fn oppose(&mut self, of: Formula, literal: Literal) {
+        let opposite = self.formulas.normal(of, false);
+        if let Some(other) = self.literals.get(&(opposite, None)) {
+            self.clauses.push(vec![-literal, -*other]);
+        }
+    }
+
+    /// A new name of an element of a list: that it exists.
+    fn element(&mut self, list: &Path) -> (Var, Literal) {
+        let element = self.formulas.fresh();
+        self.elements.entry(Rc::clone(list)).or_default().push(element);
+        let exists = self.atom(Atom::Present(child(list, Step::Element(element))));
+        (element, exists)
+    }
+
+    /// A name of an element of a list that a part of a case needs.
+    fn element_for(&mut self, case: Case, list: &Path) -> (Var, Literal) {
+        let Some(case) = case else { return self.element(list) };
+        let used = self.used.entry((case, Rc::clone(list))).or_default();
+        let number = *used;
+        *used += 1;
+        let pool = (case.0, Rc::clone(list));
+        if let Some(found) = self.pools.get(&pool).and_then(|names| names.get(number)) {
+            return *found;
+        }
+        let made = self.element(list);
+        self.pools.entry(pool).or_default().push(made);
+        made
+    }
+
+    fn about(&mut self, case: Case, body: Formula, var: Var, element: Var) -> Literal {
+        let body = self.formulas.rename(body, &BTreeMap::from([(var, element)]));
+        self.literal(body, case)
+    }
+
+    /// The atoms that make a solution satisfy the formula. `None` if it asks for clauses that did not exist, which this adds.
+    pub fn reasons(&mut self, value: impl Fn(Literal) -> Option<bool>) -> Option<Assignment> {
+        let before = self.clauses.len();
+        let mut reasons = Reasons { open: vec![self.root], ..Reasons::default() };
+        while let Some(literal) = reasons.open.pop() {
+            // What is not true is said by a clause that was just added.
+            if value(literal) == Some(true) && reasons.seen.insert(literal) {
+                self.reason(literal, &value, &mut reasons);
             }
         }
-        literal
+        let atom = |literal: &Literal| {
+            let atom = self.atom_of(literal.unsigned_abs() as usize)?;
+            Some((atom.clone(), *literal > 0))
+        };
+        (self.clauses.len() == before).then(|| reasons.seen.iter().filter_map(atom).collect())
+    }
+
+    /// What follows from a literal that is true.
+    fn reason(&mut self, literal: Literal, value: &impl Fn(Literal) -> Option<bool>, reasons: &mut Reasons) {
+        let index = literal.unsigned_abs() as usize - 1;
+        match self.meanings[index].clone() {
+            Meaning::Atom(Atom::Long(lists, least)) if literal > 0 && least > 0 => {
+                if let [list] = &*lists {
+                    let exists = self.some_element(list);
+                    if value(exists) != Some(true) {
+                        self.clauses.push(vec![-literal, exists]);
+                    }
+                    reasons.open.push(exists);
+                }
+            }
+            Meaning::Atom(Atom::Present(path)) if literal > 0 => {
+                let Some((Step::Element(element), list)) = path.split_last() else { return };
+                let list: Path = list.into();
+                for each in reasons.universal.get(&list).into_iter().flatten().copied() {
+                    reasons.open.push(self.instance(each, *element, literal));
+                }
+                reasons.elements.entry(list).or_default().push(*element);
+            }
+            Meaning::Atom(_) | Meaning::Choice => {}
+            Meaning::All(parts) => reasons.open.extend(parts.iter()),
+            Meaning::One(parts) => {
+                let known = parts.iter().find(|part| reasons.seen.contains(part));
+                match known.or_else(|| parts.iter().find(|part| value(**part) == Some(true))) {
+                    Some(part) => reasons.open.push(*part),
+                    None => self.choose(literal, parts.iter().copied().filter(|part| value(*part).is_none())),
+                }
+            }
+            Meaning::Exists(case, list, var, body, named) => {
+                let [exists, about] = named.unwrap_or_else(|| {
+                    let (element, exists) = self.element_for(case, &list);
+                    let about = self.about(case, body, var, element);
+                    self.clauses.extend([vec![-literal, exists], vec![-literal, about]]);
+                    self.meanings[index] = Meaning::Exists(case, list, var, body, Some([exists, about]));
+                    [exists, about]
+                });
+                reasons.open.extend([about, exists]);
+            }
+            Meaning::Forall(_, list, ..) => {
+                for element in reasons.elements.get(&list).into_iter().flatten().copied() {
+                    let exists = self.atom(Atom::Present(child(&list, Step::Element(element))));
+                    reasons.open.push(self.instance(literal, element, exists));
+                }
+                reasons.universal.entry(list).or_default().push(literal);
+            }
+        }
+    }
+
+    /// The search decides about one alternative more.
+    fn choose(&mut self, one: Literal, open: impl Iterator<Item = Literal>) {
+        let Some(part) = open.into_iter().find(|part| !self.choices.contains(&(one, *part))) else { return };
+        self.choices.insert((one, part));
+        let choice = self.fresh(Meaning::Choice);
+        self.clauses.extend([vec![-one, -choice, part], vec![-one, choice, -part]]);
+    }
+
+    /// That a list has some element.
+    fn some_element(&mut self, list: &Path) -> Literal {
+        if let Some(found) = self.some.get(list) {
+            return *found;
+        }
+        let (_, exists) = self.element(list);
+        self.some.insert(Rc::clone(list), exists);
+        exists
+    }
+
+    /// A statement about each element, of one that exists.
+    fn instance(&mut self, each: Literal, element: Var, exists: Literal) -> Literal {
+        let index = each.unsigned_abs() as usize - 1;
+        let Meaning::Forall(case, _, var, body, known) = &self.meanings[index] else { return each };
+        if let Some(found) = known.get(&element) {
+            return *found;
+        }
+        let (case, var, body) = (*case, *var, *body);
+        let about = self.about(case, body, var, element);
+        self.clauses.push(vec![-each, -exists, about]);
+        if let Meaning::Forall(_, _, _, _, known) = &mut self.meanings[index] {
+            known.insert(element, about);
+        }
+        about
     }
 }

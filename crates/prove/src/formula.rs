@@ -175,6 +175,25 @@ impl Formulas {
         &self.free[of.0 as usize]
     }
 
+    /// The questions in a formula.
+    pub fn atoms(&self, of: Formula) -> BTreeSet<Atom> {
+        let (mut open, mut seen, mut atoms) = (vec![of], BTreeSet::new(), BTreeSet::new());
+        while let Some(of) = open.pop() {
+            if !seen.insert(of) {
+                continue;
+            }
+            match self.node(of) {
+                Node::Constant(_) => {}
+                Node::Atom(atom) => {
+                    atoms.insert(atom.clone());
+                }
+                Node::Not(part) | Node::Exists(_, _, part) | Node::Forall(_, _, part) => open.push(*part),
+                Node::And(parts) | Node::Or(parts) => open.extend(parts.iter()),
+            }
+        }
+        atoms
+    }
+
     /// A question.
     pub fn atom(&mut self, atom: Atom) -> Formula {
         self.make(Node::Atom(atom))

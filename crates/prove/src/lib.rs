@@ -32,6 +32,7 @@ pub mod text;
 pub mod theory;
 pub mod universe;
 
+pub use model::Request;
 pub use question::{Answer, Operation, Policy, Requests};
 
 #[cfg(test)]

@@ -12,9 +12,9 @@ use palisade_cel::{
 
 use crate::{
     concrete::Concrete,
-    formula::{Atom, Formula, Formulas, Path, Step, TRUE},
+    formula::{self, Atom, Formula, Formulas, Path, Step},
     model::{Decoder, Request},
-    scope::{Scopes, cases},
+    scope::Scopes,
     search::{Outcome, Proved, Solution, search},
     symbolic::{Choice, Evaluator, Truth, Unsupported, Value, root},
     universe::{self, Type},
@@ -128,10 +128,9 @@ impl Requests<'_> {
         roots
     }
 
-    /// The answer whether no request satisfies both formulas.
-    fn answer(&self, formulas: &mut Formulas, always: Formula, one_of: Formula, found: &Found) -> Answer {
-        let question = formulas.and([always, one_of]);
-        let solution = match decide(formulas, always, one_of) {
+    /// The answer whether no request satisfies a formula.
+    fn answer(&self, formulas: &mut Formulas, question: Formula, found: &Found) -> Answer {
+        let solution = match decide(formulas, question) {
             Decision::Proved(proved) => return Answer::Proved(proved),
             Decision::Unknown(why) => return Answer::Unknown(why),
             Decision::Perhaps(solution) => solution,
@@ -178,17 +177,17 @@ impl Requests<'_> {
         &self,
         policy: &Policy,
         formulas: &mut Formulas,
-        of: impl Fn(&mut Evaluator<'_>, &Self) -> Result<T, Unsupported>,
-    ) -> Result<(T, Found), Unsupported> {
-        let mut keys = BTreeSet::new();
+        found: &mut Found,
+        of: impl Fn(&mut Evaluator<'_>) -> Result<T, Unsupported>,
+    ) -> Result<T, Unsupported> {
         loop {
             let roots = self.roots(formulas, false);
-            let mut evaluator = Evaluator::new(formulas, roots, &policy.variables, &mut keys);
+            let mut evaluator = Evaluator::new(formulas, roots, &policy.variables, &mut found.keys);
             evaluator.known = self.known();
-            let value = of(&mut evaluator, self)?;
+            let value = of(&mut evaluator)?;
             if !evaluator.grown {
-                let opaque = evaluator.opaque;
-                return Ok((value, Found { opaque, keys }));
+                found.opaque.append(&mut evaluator.opaque);
+                return Ok(value);
             }
         }
     }
@@ -198,65 +197,101 @@ impl Requests<'_> {
     /// # Errors
     /// An expression in which something is not understood that is no value.
     pub fn encoded(&self, policy: &Policy, expressions: &[Node]) -> Result<Encoded, Unsupported> {
-        let mut formulas = Formulas::default();
-        let (truths, found) = self.evaluated(policy, &mut formulas, |evaluator, _| {
-            expressions.iter().map(|one| evaluator.condition(one)).collect::<Result<_, _>>()
-        })?;
+        let (mut formulas, mut found) = (Formulas::default(), Found::default());
+        let truths =
+            self.evaluated(policy, &mut formulas, &mut found, |evaluator| conditions(evaluator, expressions))?;
         Ok(Encoded { formulas, truths, keys: found.keys })
+    }
+
+    fn verdict(&self, policy: &Policy, formulas: &mut Formulas, found: &mut Found) -> Result<Verdict, Unsupported> {
+        self.evaluated(policy, formulas, found, |evaluator| {
+            let validations = conditions(evaluator, &policy.validations)?;
+            let complies = evaluator.formulas.and(validations.iter().map(|one| one.yes));
+            evaluator.roots = self.roots(evaluator.formulas, true);
+            let matches = conditions(evaluator, &policy.conditions)?;
+            let left_out = evaluator.formulas.or(matches.iter().map(|one| one.no));
+            let matched = evaluator.formulas.and(matches.iter().map(|one| one.yes));
+            let error = evaluator.formulas.or(matches.iter().map(|one| one.error));
+            Ok(Verdict { left_out, matched, error, complies })
+        })
     }
 
     /// Whether each request that the match conditions leave out would be admitted: no validation of it is false or fails.
     pub fn left_out_are_admitted(&self, policy: &Policy) -> Answer {
-        let mut formulas = Formulas::default();
-        let found = self.evaluated(policy, &mut formulas, |evaluator, requests| {
-            let validations: Vec<_> =
-                policy.validations.iter().map(|one| evaluator.condition(one)).collect::<Result<_, _>>()?;
-            let admitted = evaluator.formulas.and(validations.iter().map(|one| one.yes));
-            evaluator.roots = requests.roots(evaluator.formulas, true);
-            let conditions: Vec<_> =
-                policy.conditions.iter().map(|one| evaluator.condition(one)).collect::<Result<_, _>>()?;
-            let left_out = evaluator.formulas.or(conditions.iter().map(|one| one.no));
-            Ok((left_out, admitted))
-        });
-        match found {
+        let (mut formulas, mut found) = (Formulas::default(), Found::default());
+        match self.verdict(policy, &mut formulas, &mut found) {
             Err(Unsupported(why)) => Answer::Unknown(why),
-            Ok(((left_out, admitted), found)) => {
-                let not = formulas.not(admitted);
-                self.answer(&mut formulas, left_out, not, &found)
+            Ok(verdict) => {
+                let not = formulas.not(verdict.complies);
+                let question = formulas.and([verdict.left_out, not]);
+                self.answer(&mut formulas, question, &found)
+            }
+        }
+    }
+
+    /// Whether each request that all of some policies admit is admitted by all of some others. An error denies, as with
+    /// `failurePolicy: Fail`.
+    pub fn admitted_are_admitted_by(&self, policies: &[Policy], others: &[Policy]) -> Answer {
+        let (mut formulas, mut found) = (Formulas::default(), Found::default());
+        loop {
+            let known = found.keys.len();
+            let [admitted, by_others] = [policies, others].map(|side| {
+                let verdicts = side.iter().map(|policy| {
+                    let verdict = self.verdict(policy, &mut formulas, &mut found)?;
+                    let complies = formulas.and([verdict.matched, verdict.complies]);
+                    Ok(formulas.or([verdict.left_out, complies]))
+                });
+                let verdicts = verdicts.collect::<Result<Vec<_>, Unsupported>>()?;
+                Ok(formulas.and(verdicts))
+            });
+            let (admitted, by_others) = match (admitted, by_others) {
+                (Ok(admitted), Ok(by_others)) => (admitted, by_others),
+                (Err(Unsupported(why)), _) | (_, Err(Unsupported(why))) => return Answer::Unknown(why),
+            };
+            // Both sides speak of the same keys of maps.
+            if found.keys.len() == known {
+                let not = formulas.not(by_others);
+                let question = formulas.and([admitted, not]);
+                return self.answer(&mut formulas, question, &found);
             }
         }
     }
 
     /// Whether no match condition fails.
     pub fn conditions_never_fail(&self, policy: &Policy) -> Answer {
-        let mut formulas = Formulas::default();
-        let found = self.evaluated(policy, &mut formulas, |evaluator, requests| {
-            evaluator.roots = requests.roots(evaluator.formulas, true);
-            let conditions: Vec<_> =
-                policy.conditions.iter().map(|one| evaluator.condition(one)).collect::<Result<_, _>>()?;
-            Ok(evaluator.formulas.or(conditions.iter().map(|one| one.error)))
-        });
-        match found {
+        let (mut formulas, mut found) = (Formulas::default(), Found::default());
+        match self.verdict(policy, &mut formulas, &mut found) {
             Err(Unsupported(why)) => Answer::Unknown(why),
-            Ok((fails, found)) => self.answer(&mut formulas, TRUE, fails, &found),
+            Ok(verdict) => self.answer(&mut formulas, verdict.error, &found),
         }
     }
 }
 
-/// Whether no request satisfies both formulas: case by case of the second.
-fn decide(formulas: &mut Formulas, always: Formula, one_of: Formula) -> Decision {
-    let mut scopes = Scopes::default();
-    let always = formulas.normal(always, true);
-    let always = scopes.smaller(formulas, always);
-    let one_of = formulas.normal(one_of, true);
-    let one_of = scopes.smaller(formulas, one_of);
-    let cases = cases(formulas, one_of);
-    match search(formulas, always, &cases) {
+/// When each expression is true, false and fails.
+fn conditions(evaluator: &mut Evaluator<'_>, of: &[Node]) -> Result<Vec<Truth>, Unsupported> {
+    of.iter().map(|one| evaluator.condition(one)).collect()
+}
+
+/// The verdict of a policy.
+struct Verdict {
+    /// When a match condition is false.
+    left_out: Formula,
+    /// When all match conditions are true.
+    matched: Formula,
+    /// When a match condition fails.
+    error: Formula,
+    /// When all validations are true.
+    complies: Formula,
+}
+
+/// Whether no request satisfies a formula.
+fn decide(formulas: &mut Formulas, of: Formula) -> Decision {
+    let normal = formulas.normal(of, true);
+    let smaller = Scopes::default().smaller(formulas, normal);
+    let simple = without_contradictions(formulas, smaller);
+    match search(formulas, simple) {
         Outcome::Nothing(proved) => Decision::Proved(proved),
         Outcome::GaveUp(why) => Decision::Unknown(why.to_owned()),
-        Outcome::Perhaps(solution) if !solution.complete => {
-            Decision::Unknown("the elements of lists depend on each other".to_owned())
-        }
         Outcome::Perhaps(solution) => match &solution.values.doubt {
             Some(doubt) => Decision::Unknown(doubt.clone()),
             None => Decision::Perhaps(solution),
@@ -264,7 +299,30 @@ fn decide(formulas: &mut Formulas, always: Formula, one_of: Formula) -> Decision
     }
 }
 
+/// The formula without cases of which the opposite is a part.
+fn without_contradictions(formulas: &mut Formulas, of: Formula) -> Formula {
+    let parts = |formulas: &Formulas, of: Formula| match formulas.node(of) {
+        formula::Node::And(parts) => parts.to_vec(),
+        _ => vec![of],
+    };
+    let all = parts(formulas, of);
+    let opposites: BTreeSet<Formula> = all.iter().map(|part| formulas.normal(*part, false)).collect();
+    let possible = all.into_iter().map(|part| match formulas.node(part).clone() {
+        formula::Node::Or(cases) => {
+            let is_possible = |case: &&Formula| !parts(formulas, **case).iter().any(|part| opposites.contains(part));
+            let cases: Vec<_> = cases.iter().filter(is_possible).copied().collect();
+            formulas.or(cases)
+        }
+        _ => part,
+    });
+    let possible: Vec<_> = possible.collect();
+    let simple = formulas.and(possible);
+    // A single case that is left is a part, which can contradict other cases.
+    if simple == of { of } else { without_contradictions(formulas, simple) }
+}
+
 /// Remarks of an evaluation.
+#[derive(Default)]
 struct Found {
     /// The expressions that are not understood.
     opaque: BTreeSet<String>,

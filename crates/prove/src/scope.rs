@@ -68,11 +68,3 @@ fn over(formulas: &mut Formulas, exists: bool, list: &Path, var: Var, body: Form
         _ => formulas.quantify(exists, list, var, body),
     }
 }
-
-/// The cases of a formula in normal form: it holds if one of them does.
-pub fn cases(formulas: &Formulas, of: Formula) -> Vec<Formula> {
-    match formulas.node(of) {
-        Node::Or(parts) => parts.to_vec(),
-        _ => vec![of],
-    }
-}

@@ -1,10 +1,6 @@
 //! Searches a request that satisfies a formula, or a certificate that there is none.
 
-use std::{
-    cell::RefCell,
-    collections::{BTreeMap, BTreeSet},
-    rc::Rc,
-};
+use std::{cell::RefCell, collections::BTreeMap, rc::Rc};
 
 use batsat::{Callbacks, ClauseKind, Lit, Solver, SolverInterface as _, SolverOpts, Var as Variable, lbool};
 
@@ -17,8 +13,9 @@ use crate::{
     theory::{self, Assignment, Values},
 };
 
-/// The most conflicts of atoms that are learnt, and the most steps of a search.
-const MOST_ROUNDS: usize = 3000;
+/// The most solutions that are tried, clauses of a formula, and steps of a search.
+const MOST_ROUNDS: usize = 20_000;
+const MOST_CLAUSES: usize = 400_000;
 const MOST_STEPS: usize = 200_000;
 
 /// Shows that no request satisfies a formula.
@@ -35,34 +32,18 @@ pub struct Certificate {
 /// That no request satisfies a formula. Only a certificate that was checked makes one, or a formula that is a constant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proved {
-    cases: usize,
     clauses: usize,
 }
 
 impl Proved {
-    /// How many cases were searched, none of which is a constant.
-    pub fn cases(&self) -> usize {
-        self.cases
-    }
-
-    /// How many clauses their certificates have.
+    /// How many clauses the certificate has.
     pub fn clauses(&self) -> usize {
         self.clauses
     }
 
-    /// That no request satisfies one of no formulas.
-    const fn nothing() -> Self {
-        Self { cases: 0, clauses: 0 }
-    }
-
-    /// That no request satisfies one of two formulas.
-    fn and(&self, other: &Self) -> Self {
-        Self { cases: self.cases + other.cases, clauses: self.clauses + other.clauses }
-    }
-
     /// Of a formula that never holds.
     pub fn constant(of: Formula) -> Option<Self> {
-        (of == FALSE).then_some(Self::nothing())
+        (of == FALSE).then_some(Self { clauses: 0 })
     }
 }
 
@@ -73,7 +54,7 @@ impl Certificate {
         let sound = self.conflicts.iter().all(|(_, atoms)| theory::is_conflict(atoms, &mut texts));
         let conflicts = self.conflicts.iter().map(|(clause, _)| clause.clone());
         let clauses: Vec<_> = self.clauses.iter().cloned().chain(conflicts).collect();
-        (sound && rup::check(&clauses, &self.proof)).then_some(Proved { cases: 1, clauses: clauses.len() })
+        (sound && rup::check(&clauses, &self.proof)).then_some(Proved { clauses: clauses.len() })
     }
 }
 
@@ -86,8 +67,6 @@ pub struct Solution {
     pub values: Values,
     /// The named elements of each list.
     pub elements: BTreeMap<Path, Vec<Var>>,
-    /// Whether everything was said of each element.
-    pub complete: bool,
 }
 
 /// The result of a search.
@@ -127,57 +106,52 @@ impl Callbacks for Recorder {
     }
 }
 
-/// Searches a request that satisfies a formula and one of several cases, all in normal form, without free variables.
-pub fn search(formulas: &mut Formulas, always: Formula, cases: &[Formula]) -> Outcome {
-    if let Some(proved) = Proved::constant(always) {
+/// Searches a request that satisfies a formula in normal form without free variables.
+pub fn search(formulas: &mut Formulas, of: Formula) -> Outcome {
+    if let Some(proved) = Proved::constant(of) {
         return Outcome::Nothing(proved);
     }
-    let cases: Vec<_> = cases.iter().copied().filter(|case| formulas.and([always, *case]) != FALSE).collect();
-    // With few names, some cases only seem to be possible.
-    let mut seeming = Vec::new();
-    let easy = one_search(formulas, always, &cases, true, &mut seeming);
-    let Outcome::Nothing(proved) = easy else { return easy };
-    if seeming.is_empty() {
-        return Outcome::Nothing(proved);
-    }
-    let cases: Vec<_> = seeming.into_iter().filter_map(|case| cases.get(case).copied()).collect();
-    match one_search(formulas, always, &cases, false, &mut Vec::new()) {
-        Outcome::Nothing(also) => Outcome::Nothing(proved.and(&also)),
-        other => other,
-    }
-}
-
-/// With `few` names, it leaves cases out that seem to be possible, and adds their indices to `seeming`.
-fn one_search(
-    formulas: &mut Formulas,
-    always: Formula,
-    cases: &[Formula],
-    few: bool,
-    seeming: &mut Vec<usize>,
-) -> Outcome {
-    if cases.is_empty() {
-        return Outcome::Nothing(Proved::nothing());
-    }
-    let clauses = Clauses::new(formulas, always, cases, few);
+    let mut texts = Texts::new(&theory::properties(&formulas.atoms(of)));
+    let mut clauses = Clauses::new(formulas, of);
     let learnt = Recorder::default();
     let mut solver = Solver::new(SolverOpts::default(), learnt.clone());
-    for _ in 0..clauses.variables() {
-        solver.new_var_default();
-    }
-    let lit = |literal: Literal| Lit::new(Variable::unsafe_from_idx(literal.unsigned_abs() - 1), literal > 0);
-    for clause in &clauses.clauses {
-        solver.add_clause_reuse(&mut clause.iter().map(|one| lit(*one)).collect());
-    }
-    let mut texts = Texts::new(&theory::properties(clauses.atoms.keys()));
-    let places = places(clauses.atoms.keys());
-    let mut certificate = Certificate { clauses: clauses.clauses.clone(), ..Certificate::default() };
-    let mut known = BTreeSet::new();
+    let lit = |literal: &Literal| Lit::new(Variable::unsafe_from_idx(literal.unsigned_abs() - 1), *literal > 0);
+    let mut places = Places::new();
+    let (mut variables, mut given) = (0, 0);
+    let mut conflicts: BTreeMap<Vec<Literal>, Assignment> = BTreeMap::new();
+    let mut cases = clauses.cases.clone();
+    cases.reverse();
     for _ in 0..MOST_ROUNDS {
-        let result = solver.solve_limited(&[]);
+        for variable in variables + 1..=clauses.variables() {
+            let is_choice = clauses.is_choice(variable);
+            solver.new_var(if is_choice { lbool::TRUE } else { lbool::UNDEF }, is_choice);
+            if let Some(atom) = clauses.atom_of(variable) {
+                place(&mut places, atom);
+            }
+        }
+        variables = clauses.variables();
+        for clause in &clauses.clauses[given..] {
+            solver.add_clause_reuse(&mut clause.iter().map(lit).collect());
+        }
+        given = clauses.clauses.len();
+        if given > MOST_CLAUSES {
+            return Outcome::GaveUp("the formula has too many clauses");
+        }
+        // One case after the other, so that the search is about few formulas at a time.
+        let case = cases.last().copied();
+        let result = solver.solve_limited(&case.iter().map(lit).collect::<Vec<_>>());
+        if result == lbool::FALSE
+            && let Some(case) = cases.pop()
+        {
+            learnt.0.proof.borrow_mut().push(vec![-case]);
+            solver.add_clause_reuse(&mut vec![lit(&-case)]);
+            continue;
+        }
         if result == lbool::FALSE {
-            certificate.proof.clone_from(&learnt.0.proof.borrow());
-            return match certificate.check() {
-                Some(proved) => Outcome::Nothing(Proved { cases: cases.len() - seeming.len(), ..proved }),
+            let proof = learnt.0.proof.borrow().clone();
+            let conflicts = conflicts.into_iter().collect();
+            return match (Certificate { clauses: clauses.clauses, conflicts, proof }).check() {
+                Some(proved) => Outcome::Nothing(proved),
                 None => Outcome::GaveUp("the certificate was not accepted"),
             };
         }
@@ -186,37 +160,28 @@ fn one_search(
         }
         let model = solver.get_model();
         let value = |literal: Literal| {
-            let value = model.get(literal.unsigned_abs() as usize - 1) == Some(&lbool::TRUE);
-            value == (literal > 0)
+            let value = *model.get(literal.unsigned_abs() as usize - 1)?;
+            (value != lbool::UNDEF).then_some((value == lbool::TRUE) == (literal > 0))
         };
-        let atoms: Assignment = clauses.atoms.iter().map(|(atom, literal)| (atom.clone(), value(*literal))).collect();
-        let conflicts = match theory::judge(&atoms, &mut texts) {
+        let Some(atoms) = clauses.reasons(value) else { continue };
+        let found = match theory::judge(&atoms, &mut texts) {
             Ok(values) => {
-                let complete = clauses.is_complete();
-                let possible = clauses.cases.iter().position(|case| value(*case));
-                if let Some(case) = possible.filter(|_| few && !complete) {
-                    let Some(left_out) = clauses.cases.get(case).map(|case| -case) else { continue };
-                    seeming.push(case);
-                    solver.add_clause_reuse(&mut vec![lit(left_out)]);
-                    certificate.clauses.push(vec![left_out]);
-                    continue;
-                }
-                let elements = clauses.elements.clone();
-                return Outcome::Perhaps(Box::new(Solution { atoms, values, elements, complete }));
+                let elements = clauses.elements;
+                return Outcome::Perhaps(Box::new(Solution { atoms, values, elements }));
             }
-            Err(conflicts) => conflicts,
+            Err(found) => found,
         };
         let mut new = false;
-        for conflict in conflicts.into_iter().flat_map(|conflict| elsewhere(conflict, &places)) {
+        for conflict in found.into_iter().flat_map(|conflict| elsewhere(conflict, &places)) {
             let of = |(atom, value): (&Atom, &bool)| {
                 let literal = clauses.atoms.get(atom).copied()?;
                 Some(if *value { -literal } else { literal })
             };
             let Some(clause) = conflict.iter().map(of).collect::<Option<Vec<_>>>() else { continue };
-            if known.insert(clause.clone()) {
+            if !conflicts.contains_key(&clause) {
                 new = true;
-                solver.add_clause_reuse(&mut clause.iter().map(|one| lit(*one)).collect());
-                certificate.conflicts.push((clause, conflict));
+                solver.add_clause_reuse(&mut clause.iter().map(lit).collect());
+                conflicts.insert(clause, conflict);
             }
         }
         if !new {
@@ -229,16 +194,12 @@ fn one_search(
 /// The atoms that say of texts that they have a property, by path.
 type Places = BTreeMap<Property, BTreeMap<Path, Atom>>;
 
-fn places<'a>(atoms: impl Iterator<Item = &'a Atom>) -> Places {
-    let mut places = Places::new();
-    for atom in atoms {
-        if let Atom::Text(test, term) = atom
-            && let Some((path, property)) = Property::new(test, term)
-        {
-            places.entry(property).or_default().insert(path, atom.clone());
-        }
+fn place(places: &mut Places, atom: &Atom) {
+    if let Atom::Text(test, term) = atom
+        && let Some((path, property)) = Property::new(test, term)
+    {
+        places.entry(property).or_default().insert(path, atom.clone());
     }
-    places
 }
 
 /// A conflict of the properties of one text, of each text of which they are asked; any other as it is.

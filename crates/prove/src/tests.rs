@@ -124,6 +124,35 @@ fn unsound_conditions_are_refuted_by_a_request_on_which_the_evaluator_agrees() {
 }
 
 #[test]
+fn stricter_policy_implies_the_weaker_one_and_not_the_reverse() {
+    let object = pod();
+    let requests = Requests { object: &object, kind: "Pod", operation: Operation::Create, params: None };
+    let policy = |validations: &[&str]| Policy::parse([], [], validations.iter().copied()).unwrap();
+    let ports =
+        "object.spec.containers.all(c, c.?ports.orValue([]).all(p, p.containerPort >= MIN && p.containerPort <= 9000))";
+    for (stricter, weaker) in [
+        (
+            vec!["has(object.metadata.labels) && 'a' in object.metadata.labels", "!has(object.spec.hostNetwork)"],
+            vec!["!object.spec.?hostNetwork.orValue(false)"],
+        ),
+        (vec![&*ports.replace("MIN", "400")], vec![&*ports.replace("MIN", "80")]),
+        (
+            vec!["object.metadata.?labels[?'team'].orValue('') == 'a'"],
+            vec!["object.metadata.?labels.orValue({}).size() > 0"],
+        ),
+    ] {
+        let both = [policy(&stricter), policy(&weaker)];
+        let [strict, weak] = both.each_ref().map(std::slice::from_ref);
+        let proved = requests.admitted_are_admitted_by(strict, weak);
+        assert!(matches!(proved, Answer::Proved(_)), "{stricter:?} {weaker:?}: {proved:?}");
+        let refuted = requests.admitted_are_admitted_by(weak, strict);
+        let Answer::Counterexample(request) = refuted else { panic!("{stricter:?} {weaker:?}: {refuted:?}") };
+        assert!(weaker.iter().all(|one| evaluated(one, &request) == Some(true)), "{weaker:?}: {request:?}");
+        assert!(stricter.iter().any(|one| evaluated(one, &request) != Some(true)), "{stricter:?}: {request:?}");
+    }
+}
+
+#[test]
 fn refuting_request_has_the_shortest_text() {
     let object = pod();
     let condition = "!object.spec.containers.all(c, c.name.startsWith('team-'))";

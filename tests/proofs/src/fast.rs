@@ -14,22 +14,21 @@ fn fast_path_of_each_example_is_proved_sound() {
     let types = Types::of(Minor::DEFAULT);
     let mut failed = Vec::new();
     for (name, profile) in support::examples() {
+        if std::env::var("ONLY").is_ok_and(|only| only != name) {
+            continue;
+        }
         let compiled = support::compile(&profile);
         for shape in Shape::OF_PODS {
             let Some(policy) = support::policy(&compiled, shape) else { continue };
             for (kind, short) in support::kinds(shape) {
                 let object = types.kind(&kind);
                 for operation in [Operation::Create, Operation::Update] {
-                    // It takes half a minute for each kind; the others have the same template.
-                    if name == "toolforge" && (operation == Operation::Update || !["Pod", "CronJob"].contains(&short)) {
-                        continue;
-                    }
                     let requests = support::requests(&object, short, operation, &types.params);
                     let start = Instant::now();
                     let answer = requests.left_out_are_admitted(&policy);
                     let text = match &answer {
                         Answer::Proved(proved) => {
-                            format!("proved, {} cases, {} clauses", proved.cases(), proved.clauses())
+                            format!("proved, {} clauses", proved.clauses())
                         }
                         Answer::Counterexample(request) => format!("perhaps not: {request:?}"),
                         Answer::Unknown(why) => format!("unknown: {why}"),

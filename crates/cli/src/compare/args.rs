@@ -1,7 +1,6 @@
 //! The command line of `palisade diff`.
 
-use super::place::Place;
-use crate::{changes_output::ChangesArgs, evaluation_inputs::SourceArgs, options::INPUT};
+use crate::{changes_output::ChangesArgs, evaluation_inputs::SourceArgs, options::INPUT, place::Place};
 
 const EXAMPLES: &str = "\
 Examples:

@@ -3,7 +3,6 @@
 
 mod args;
 mod generated;
-mod place;
 mod tenant_objects;
 #[cfg(test)]
 mod tests;
@@ -16,7 +15,7 @@ use palisade_cel::Minor;
 use palisade_kube_json::owners::Owners;
 use serde_json::json;
 
-use self::{generated::Difference, place::Place};
+use self::generated::Difference;
 use crate::{
     admission_changes::AdmissionChanges,
     changes_output::{self, About, ChangesFormat},
@@ -30,6 +29,7 @@ use crate::{
     object_comparison::ObjectComparison,
     object_kinds::ObjectKinds,
     output,
+    place::Place,
     profiles::{self, Accepted},
     progress::Progress,
     report::{Failure, Problem},
