@@ -18,6 +18,7 @@ mod lint;
 mod migrate;
 mod mutated;
 mod new;
+mod prove;
 mod render;
 mod report;
 mod suggest;
