@@ -35,6 +35,7 @@ const PARTS: [(&str, &[&str]); 5] = [
             "generate.md",
             "rollout.md",
             "preview.md",
+            "prove.md",
             "exceptions.md",
             "operate.md",
             "gitops.md",
