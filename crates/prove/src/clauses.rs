@@ -11,16 +11,15 @@ use std::{
 };
 
 use crate::{
-    formula::{Atom, Formula, Formulas, Node, Path, Step, Var, child},
+    formula::{Assignment, Atom, Formula, Formulas, Node, Path, Step, Var, child},
     rup::Literal,
-    theory::Assignment,
 };
 
 /// The case of which a formula is a part, if it is a part of nothing else. Only one case must hold, so all cases use the same
 /// names for the elements that they need, but a case uses no name twice.
 type Case = Option<(u32, u32)>;
 
-/// What a variable says if it is true.
+/// The statement of a variable that is true.
 #[derive(Clone, Debug)]
 enum Meaning {
     Atom(Atom),
@@ -261,7 +260,7 @@ impl<'a> Clauses<'a> {
         let before = self.clauses.len();
         let mut reasons = Reasons { open: vec![self.root], ..Reasons::default() };
         while let Some(literal) = reasons.open.pop() {
-            // What is not true is said by a clause that was just added.
+            // A clause that was just added demands what is not true.
             if value(literal) == Some(true) && reasons.seen.insert(literal) {
                 self.reason(literal, &value, &mut reasons);
             }
@@ -273,7 +272,7 @@ impl<'a> Clauses<'a> {
         (self.clauses.len() == before).then(|| reasons.seen.iter().filter_map(atom).collect())
     }
 
-    /// What follows from a literal that is true.
+    /// The literals that follow from a literal that is true.
     fn reason(&mut self, literal: Literal, value: &impl Fn(Literal) -> Option<bool>, reasons: &mut Reasons) {
         let index = literal.unsigned_abs() as usize - 1;
         match self.meanings[index].clone() {

@@ -67,6 +67,9 @@ pub enum Atom {
     Opaque(Rc<str>, Rc<[Term]>),
 }
 
+/// Atoms with their values.
+pub type Assignment = BTreeMap<Atom, bool>;
+
 /// A formula of a [`Formulas`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Formula(u32);

@@ -6,11 +6,11 @@ use batsat::{Callbacks, ClauseKind, Lit, Solver, SolverInterface as _, SolverOpt
 
 use crate::{
     clauses::Clauses,
-    formula::{Atom, FALSE, Formula, Formulas, Path, Var},
+    formula::{Assignment, Atom, FALSE, Formula, Formulas, Path, Var},
     property::Property,
     rup::{self, Literal},
     text::Texts,
-    theory::{self, Assignment, Values},
+    theory::{self, Values},
 };
 
 /// The most solutions that are tried, clauses of a formula, and steps of a search.

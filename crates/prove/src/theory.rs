@@ -6,13 +6,10 @@ use std::{
 };
 
 use crate::{
-    formula::{Atom, Path, Term, TextTest},
+    formula::{Assignment, Atom, Path, Term, TextTest},
     property::Property,
     text::{Found, Texts},
 };
-
-/// Atoms with their values: a conflict if no request has them so.
-pub type Assignment = BTreeMap<Atom, bool>;
 
 /// The values that texts and numbers can have.
 #[derive(Clone, Debug, Default)]

@@ -215,7 +215,7 @@ const L: (&str, &str) = ("lease", LEASE);
 const S: (&str, &str) = ("suite", SUITE);
 
 /// All of them.
-pub const COMMANDS: [Command; 28] = [
+pub const COMMANDS: [Command; 29] = [
     Command { line: "render {profile}", inputs: &[P] },
     Command { line: "render {profile} --namespaces {namespace} --kube-version 1.33 -o json", inputs: &[P, N] },
     Command { line: "render {profile} --namespaces {namespace} --pod {pod} -o diff", inputs: &[P, N, O] },
@@ -272,6 +272,7 @@ pub const COMMANDS: [Command; 28] = [
         line: "diff {profile} {other} --manifests {pod} --namespaces {namespace} -o json",
         inputs: &[P, ("other", STRICTER), O, N],
     },
+    Command { line: "prove {profile} {other}", inputs: &[P, ("other", STRICTER)] },
     Command { line: "migrate psp {psp}", inputs: &[("psp", SECURITY_POLICY)] },
     Command { line: "migrate psp {psp} -o json --stage Deny", inputs: &[("psp", SECURITY_POLICY)] },
 ];
