@@ -8,8 +8,8 @@
 //!    `findings`, `options`, `config`, `diff`, `markdown`, `smallest`, `selector`.
 //! 2. The content of files: `strict`, `namespaces`, `profiles`, `pods`, `offline`, `object_kinds`, `clusters`,
 //!    `parameters`, `evaluator`, `explained`, `present`.
-//! 3. The state of a cluster: `cluster`, `revisions`, `live`; a profile there or in files: `place`; files that were written from it: `dump_files`, `denial`,
-//!    `events`, `log`; or either: `evaluation_inputs`.
+//! 3. The state of a cluster: `cluster`, `revisions`, `live`; a profile in files, a commit or a cluster: `place`; files that
+//!    were written from a cluster: `dump_files`, `denial`, `events`, `log`; or either: `evaluation_inputs`.
 //! 4. The effects of a change of profiles: `admission_changes`, `changes_output`, `object_comparison`; and the smallest
 //!    change of profiles that admits the existing objects: `proposal`.
 //! 5. Commands, none of which uses another: `render`, `check`, `eval`, `test`, `new`, `lint`, `migrate`, `history`,

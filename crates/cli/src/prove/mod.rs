@@ -52,7 +52,9 @@ pub fn run(args: &ProveArgs) -> Result<(), Failure> {
     })?;
     match &change.admitted {
         found if !found.examples.is_empty() => Err(Failure::Wrong(Vec::new())),
-        Found { undecided: Some(_), .. } => Err(Failure::CouldNotRun(Vec::new())),
+        Found { undecided: Some(why), .. } => {
+            Err(could_not_run(format!("not decided whether a pod is newly admitted: {why}")))
+        }
         Found { undecided: None, .. } => Ok(()),
     }
 }

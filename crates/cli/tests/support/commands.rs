@@ -203,6 +203,18 @@ spec:
   users: {runAsUser: {rule: MustRunAs, ranges: [{min: $uid, max: $uid}]}}
   images: {allowedRegistries: [registry.example]}
 ";
+const BASELINE: &str = "
+apiVersion: toolsecurity.dev/v1alpha1
+kind: ToolSecurityProfile
+metadata: {name: tools}
+spec: {namespaceSelector: {matchLabels: {tenancy: tool}}, baseline: Baseline}
+";
+const RESTRICTED: &str = "
+apiVersion: toolsecurity.dev/v1alpha1
+kind: ToolSecurityProfile
+metadata: {name: tools}
+spec: {namespaceSelector: {matchLabels: {tenancy: tool}}, baseline: Restricted}
+";
 const CONFIG: &str = "{namespace: tool-a, parameters: {uid: 50001}, output: [human], failOn: warning}";
 
 const EARLIER: &str = r#"{"apiVersion":"report.toolsecurity.dev/v1alpha1","kind":"Report","title":"t","time":"2025-01-01T00:00:00Z","server":"1.36","summary":{"namespaces":1,"ready":0,"nearly":1,"needsWork":0,"notJudged":0,"inDeny":0,"workloads":1,"violating":1,"withChange":1,"objects":2},"profiles":[{"name":"tools","stage":"Audit","namespaces":1,"deny":0,"warn":0,"audit":1,"violating":1}],"checks":[{"check":"privileged","title":"x","workloads":1,"namespaces":1}],"namespaces":[{"name":"a","readiness":"nearly","stages":{"tools":"Audit"},"workloads":1,"violating":1,"checks":{"privileged":1}}],"workloads":[{"namespace":"a","workload":"Pod/b","objects":1,"denied":false,"violations":[{"profile":"tools","check":"privileged","message":"m","objects":1}],"change":{"complies":true,"patch":[],"lines":["- a: b"]}}],"notJudged":[{"namespace":"a","workload":"","why":"w"}],"notSelected":["b"]}"#;
@@ -272,7 +284,7 @@ pub const COMMANDS: [Command; 29] = [
         line: "diff {profile} {other} --manifests {pod} --namespaces {namespace} -o json",
         inputs: &[P, ("other", STRICTER), O, N],
     },
-    Command { line: "prove {profile} {other}", inputs: &[P, ("other", STRICTER)] },
+    Command { line: "prove {profile} {other}", inputs: &[("profile", BASELINE), ("other", RESTRICTED)] },
     Command { line: "migrate psp {psp}", inputs: &[("psp", SECURITY_POLICY)] },
     Command { line: "migrate psp {psp} -o json --stage Deny", inputs: &[("psp", SECURITY_POLICY)] },
 ];
