@@ -1,6 +1,10 @@
 //! Searches a request that satisfies a formula, or a certificate that there is none.
 
-use std::{cell::RefCell, collections::BTreeMap, rc::Rc};
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, btree_map::Entry},
+    rc::Rc,
+};
 
 use batsat::{Callbacks, ClauseKind, Lit, Solver, SolverInterface as _, SolverOpts, Var as Variable, lbool};
 
@@ -178,10 +182,10 @@ pub fn search(formulas: &mut Formulas, of: Formula) -> Outcome {
                 Some(if *value { -literal } else { literal })
             };
             let Some(clause) = conflict.iter().map(of).collect::<Option<Vec<_>>>() else { continue };
-            if !conflicts.contains_key(&clause) {
+            if let Entry::Vacant(entry) = conflicts.entry(clause) {
                 new = true;
-                solver.add_clause_reuse(&mut clause.iter().map(lit).collect());
-                conflicts.insert(clause, conflict);
+                solver.add_clause_reuse(&mut entry.key().iter().map(lit).collect());
+                entry.insert(conflict);
             }
         }
         if !new {
