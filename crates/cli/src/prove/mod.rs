@@ -8,7 +8,7 @@ use std::{collections::BTreeSet, fmt::Write as _};
 pub use args::ProveArgs;
 use k8s_openapi::api::admissionregistration::v1::Variable;
 use palisade_admission::requests::Operation;
-use palisade_api::{crd, names::Shape};
+use palisade_api::{catalogue, crd, names::Shape};
 use palisade_cel::{
     Minor,
     schema::{Kind, Schemas},
@@ -180,13 +180,17 @@ impl Types {
 
 /// Takes checks out of a policy; false if it has none of them.
 fn without_checks(policy: &mut Policy, checks: &[String]) -> bool {
-    let before = checks.iter().filter(|check| policy.variables.contains_key(*check)).count();
+    let mut is_some = false;
     for check in checks {
-        if let (Some(variable), Some(none)) = (policy.variables.get_mut(check), expression("[]")) {
+        // A custom check can have the name of another variable.
+        let is_built_in = catalogue::ALL.iter().any(|one| one.id == check);
+        let name = if is_built_in { check.clone() } else { format!("custom_{check}") };
+        if let (Some(variable), Some(none)) = (policy.variables.get_mut(&name), expression("[]")) {
             *variable = none;
+            is_some = true;
         }
     }
-    before > 0
+    is_some
 }
 
 /// The difference of two versions.
