@@ -11,7 +11,7 @@ use crate::{
 const EXAMPLES: &str = "\
 Examples:
   palisade prove old.yaml new.yaml
-  palisade prove git:main:profiles/tools.yaml profiles/tools.yaml   # in CI: the change must not loosen
+  palisade prove git:main:profiles/tools.yaml profiles/tools.yaml   # in CI: exit 1 for a loosening
   palisade prove old.yaml new.yaml -o json
 
 Exit codes: 0 proved that no pod is newly admitted, 1 a pod is newly admitted, 2 not decided, or could not run.";
