@@ -12,13 +12,14 @@
 //! 2. The types of requests, and expressions as formulas: `universe`, `symbolic`.
 //! 3. Clauses: `rup`, `clauses`.
 //! 4. Texts and numbers: `property`, `text`, `theory`.
-//! 5. Answers: `search`, `concrete`, `model`, `question`.
+//! 5. Answers: `search`, `decide`, `concrete`, `model`, `question`.
 
 #![warn(missing_docs)]
 
 mod atom;
 pub mod clauses;
 pub mod concrete;
+mod decide;
 pub mod formula;
 pub mod model;
 pub mod path;

@@ -12,10 +12,10 @@ use palisade_cel::{
 
 use crate::{
     concrete::Concrete,
-    formula::{self, Atom, Formula, Formulas, Path, Step},
+    decide::{Decision, decide},
+    formula::{Atom, Formula, Formulas, Path, Step, TRUE},
     model::{Decoder, Request},
-    scope::Scopes,
-    search::{Outcome, Proved, Solution, search},
+    search::Proved,
     symbolic::{Choice, Evaluator, Truth, Unsupported, Value, root},
     universe::{self, Type},
 };
@@ -128,9 +128,9 @@ impl Requests<'_> {
         roots
     }
 
-    /// The answer whether no request satisfies a formula.
-    fn answer(&self, formulas: &mut Formulas, question: Formula, found: &Found) -> Answer {
-        let solution = match decide(formulas, question) {
+    /// The answer whether a formula never holds together with a claim.
+    fn answer(&self, formulas: &mut Formulas, of: Formula, claim: Formula, found: &Found) -> Answer {
+        let solution = match decide(formulas, of, claim) {
             Decision::Proved(proved) => return Answer::Proved(proved),
             Decision::Unknown(why) => return Answer::Unknown(why),
             Decision::Perhaps(solution) => solution,
@@ -152,6 +152,7 @@ impl Requests<'_> {
         }
         let request = Request { variables, doubts: found.opaque.clone() };
         // By the definition of the formula, not by the way to this solution.
+        let question = formulas.and([of, claim]);
         let concrete = Concrete { variables: &request.variables, keys: &found.keys };
         match concrete.holds(formulas, question) {
             Some(false) => Answer::Unknown("a solution is no request".to_owned()),
@@ -222,9 +223,8 @@ impl Requests<'_> {
         match self.verdict(policy, &mut formulas, &mut found) {
             Err(Unsupported(why)) => Answer::Unknown(why),
             Ok(verdict) => {
-                let not = formulas.not(verdict.complies);
-                let question = formulas.and([verdict.left_out, not]);
-                self.answer(&mut formulas, question, &found)
+                let denied = formulas.not(verdict.complies);
+                self.answer(&mut formulas, verdict.left_out, denied, &found)
             }
         }
     }
@@ -250,9 +250,8 @@ impl Requests<'_> {
             };
             // Both sides speak of the same keys of maps.
             if found.keys.len() == known {
-                let not = formulas.not(by_others);
-                let question = formulas.and([admitted, not]);
-                return self.answer(&mut formulas, question, &found);
+                let denied = formulas.not(by_others);
+                return self.answer(&mut formulas, admitted, denied, &found);
             }
         }
     }
@@ -262,7 +261,7 @@ impl Requests<'_> {
         let (mut formulas, mut found) = (Formulas::default(), Found::default());
         match self.verdict(policy, &mut formulas, &mut found) {
             Err(Unsupported(why)) => Answer::Unknown(why),
-            Ok(verdict) => self.answer(&mut formulas, verdict.error, &found),
+            Ok(verdict) => self.answer(&mut formulas, TRUE, verdict.error, &found),
         }
     }
 }
@@ -284,43 +283,6 @@ struct Verdict {
     complies: Formula,
 }
 
-/// Whether no request satisfies a formula.
-fn decide(formulas: &mut Formulas, of: Formula) -> Decision {
-    let normal = formulas.normal(of, true);
-    let smaller = Scopes::default().smaller(formulas, normal);
-    let simple = without_contradictions(formulas, smaller);
-    match search(formulas, simple) {
-        Outcome::Nothing(proved) => Decision::Proved(proved),
-        Outcome::GaveUp(why) => Decision::Unknown(why.to_owned()),
-        Outcome::Perhaps(solution) => match &solution.values.doubt {
-            Some(doubt) => Decision::Unknown(doubt.clone()),
-            None => Decision::Perhaps(solution),
-        },
-    }
-}
-
-/// The formula without cases of which the opposite is a part.
-fn without_contradictions(formulas: &mut Formulas, of: Formula) -> Formula {
-    let parts = |formulas: &Formulas, of: Formula| match formulas.node(of) {
-        formula::Node::And(parts) => parts.to_vec(),
-        _ => vec![of],
-    };
-    let all = parts(formulas, of);
-    let opposites: BTreeSet<Formula> = all.iter().map(|part| formulas.normal(*part, false)).collect();
-    let possible = all.into_iter().map(|part| match formulas.node(part).clone() {
-        formula::Node::Or(cases) => {
-            let is_possible = |case: &&Formula| !parts(formulas, **case).iter().any(|part| opposites.contains(part));
-            let cases: Vec<_> = cases.iter().filter(is_possible).copied().collect();
-            formulas.or(cases)
-        }
-        _ => part,
-    });
-    let possible: Vec<_> = possible.collect();
-    let simple = formulas.and(possible);
-    // A single case that is left is a part, which can contradict other cases.
-    if simple == of { of } else { without_contradictions(formulas, simple) }
-}
-
 /// Remarks of an evaluation.
 #[derive(Default)]
 struct Found {
@@ -328,11 +290,4 @@ struct Found {
     opaque: BTreeSet<String>,
     /// The named keys of maps.
     keys: BTreeSet<Rc<str>>,
-}
-
-/// An answer that is not yet a request.
-enum Decision {
-    Proved(Proved),
-    Perhaps(Box<Solution>),
-    Unknown(String),
 }
