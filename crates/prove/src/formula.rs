@@ -101,6 +101,8 @@ pub struct Formulas {
     free: Vec<Rc<BTreeSet<Var>>>,
     names: BTreeMap<(Path, u32), Var>,
     levels: BTreeMap<Var, (Path, u32)>,
+    /// By list and formula, the level above all quantifiers over such a list in it.
+    above: BTreeMap<Path, BTreeMap<Formula, u32>>,
     next: u32,
     negated: BTreeMap<(Formula, bool), Formula>,
 }
@@ -118,6 +120,7 @@ impl Default for Formulas {
             free: Vec::new(),
             names: BTreeMap::new(),
             levels: BTreeMap::new(),
+            above: BTreeMap::new(),
             next: 0,
             negated: BTreeMap::new(),
         };
@@ -279,7 +282,9 @@ impl Formulas {
             return if exists { self.and([some, body]) } else { self.or([none, body]) };
         }
         let schema = schema(list);
-        let level = self.level(body, &schema, &mut BTreeMap::new());
+        let mut above = self.above.remove(&schema).unwrap_or_default();
+        let level = self.level(body, &schema, &mut above);
+        self.above.insert(Rc::clone(&schema), above);
         let name = self.name(schema, level);
         let body = self.rename(body, &BTreeMap::from([(var, name)]));
         let list = Rc::clone(list);

@@ -234,24 +234,38 @@ impl Requests<'_> {
     pub fn admitted_are_admitted_by(&self, policies: &[Policy], others: &[Policy]) -> Answer {
         let (mut formulas, mut found) = (Formulas::default(), Found::default());
         loop {
+            let by_all = self.admitted(policies, &mut formulas, &mut found);
             let known = found.keys.len();
-            let [admitted, by_others] = [policies, others].map(|side| {
-                let verdicts = side.iter().map(|policy| {
-                    let verdict = self.verdict(policy, &mut formulas, &mut found)?;
-                    let complies = formulas.and([verdict.matched, verdict.complies]);
-                    Ok(formulas.or([verdict.left_out, complies]))
-                });
-                let verdicts = verdicts.collect::<Result<Vec<_>, Unsupported>>()?;
-                Ok(formulas.and(verdicts))
-            });
-            let (admitted, by_others) = match (admitted, by_others) {
-                (Ok(admitted), Ok(by_others)) => (admitted, by_others),
+            let by_others = self.admitted(others, &mut formulas, &mut found);
+            let (admitted, by_others) = match (by_all, by_others) {
+                (Ok(by_all), Ok(by_others)) => (by_all, by_others),
                 (Err(Unsupported(why)), _) | (_, Err(Unsupported(why))) => return Answer::Unknown(why),
             };
             // Both sides speak of the same keys of maps.
             if found.keys.len() == known {
                 let denied = formulas.not(by_others);
                 return self.answer(&mut formulas, admitted, denied, &found);
+            }
+        }
+    }
+
+    /// When all of some policies admit a request. They speak of the same keys of maps.
+    fn admitted(
+        &self,
+        policies: &[Policy],
+        formulas: &mut Formulas,
+        found: &mut Found,
+    ) -> Result<Formula, Unsupported> {
+        loop {
+            let known = found.keys.len();
+            let verdicts = policies.iter().map(|policy| {
+                let verdict = self.verdict(policy, formulas, found)?;
+                let complies = formulas.and([verdict.matched, verdict.complies]);
+                Ok(formulas.or([verdict.left_out, complies]))
+            });
+            let verdicts = verdicts.collect::<Result<Vec<_>, Unsupported>>()?;
+            if found.keys.len() == known || policies.len() == 1 {
+                return Ok(formulas.and(verdicts));
             }
         }
     }

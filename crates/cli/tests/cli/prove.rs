@@ -55,6 +55,60 @@ fn example_is_a_pod_that_violates_only_the_changed_setting() {
 }
 
 #[test]
+fn a_custom_check_with_the_name_of_a_variable_is_none_of_the_variables() {
+    let check =
+        "  customChecks:\n  - {id: containers, message: no hostname, expression: \"!has(variables.spec.hostname)\"}\n";
+    let [baseline, restricted] = ["Baseline", "Restricted"].map(|level| profile(&format!("  baseline: {level}\n{check}")));
+    let files = directory(&[("old.yaml", &baseline), ("new.yaml", &restricted)]);
+    let found = run_in(files.path(), &["prove", "old.yaml", "new.yaml", "-o", "json"], "");
+    assert_eq!(found.code, Some(0), "{}{}", found.out, found.err);
+    let found: Json = serde_json::from_str(&found.out).unwrap();
+    assert_eq!((&found["change"], &found["newlyDenied"]["undecided"]), (&"tightening".into(), &Json::Null), "{found:#}");
+    for example in found["newlyDenied"]["examples"].as_array().unwrap() {
+        assert_eq!(example["object"].pointer("/spec/hostname"), None, "{example:#}");
+        assert_eq!(example["object"].pointer("/metadata/labels"), None, "not a probe: {example:#}");
+    }
+}
+
+#[test]
+fn statements_about_a_profile_are_proved_or_refuted() {
+    let ports = profile("  host: {ports: [{min: 80, max: 443}]}\n");
+    let files = directory(&[("restricted.yaml", &profile("")), ("ports.yaml", &ports)]);
+    for (arguments, code, said) in [
+        (["restricted.yaml", "--implies", "restricted"], 0, "restricted.yaml implies Restricted@latest: proved\n"),
+        (["restricted.yaml", "--implies", "baseline@v1.37"], 0, "restricted.yaml implies Baseline@v1.37: proved\n"),
+        // A type that Kubernetes 1.31 added to those that are allowed.
+        (["restricted.yaml", "--implies", "baseline@v1.25"], 1, "seLinuxOptions.type is container_engine_t, allowed: "),
+        (["ports.yaml", "--implies", "baseline"], 1, "[hostPorts] container \"main\": hostPort"),
+        (["ports.yaml", "--never", "variables.spec.?hostPID.orValue(false)"], 0, ": proved\n"),
+        (["ports.yaml", "--never", "has(variables.spec.hostname)"], 1, "[never] pod: the expression is true\n"),
+        (["ports.yaml", "--implies", "strict"], 2, "must be baseline or restricted, for example restricted@v1.36"),
+        (["ports.yaml", "--never", "has(variables.spec.hostnam)"], 2, "not decided: the field hostnam"),
+    ] {
+        let arguments: Vec<_> = ["prove"].into_iter().chain(arguments).collect();
+        let found = run_in(files.path(), &arguments, "");
+        assert_eq!(found.code, Some(code), "{arguments:?}: {}{}", found.out, found.err);
+        assert!(found.out.contains(said) || found.err.contains(said), "{arguments:?}: {}{}", found.out, found.err);
+    }
+}
+
+#[test]
+fn parameters_are_between_their_minimum_and_maximum() {
+    let with = |minimum: i64| {
+        profile(&format!(
+            "  parameters: [{{name: uid, type: Integer, minimum: {minimum}, sources: [{{namespaceAnnotation: uid}}]}}]\n  \
+             users:\n    requireRunAsNonRoot: false\n    runAsUser: {{rule: MustRunAs, ranges: [{{min: $uid, max: $uid}}]}}\n"
+        ))
+    };
+    let files = directory(&[("some.yaml", &with(1)), ("all.yaml", &with(0))]);
+    for (file, code) in [("some.yaml", 0), ("all.yaml", 1)] {
+        let never = "variables.spec.?securityContext.?runAsUser.orValue(1) == 0";
+        let found = run_in(files.path(), &["prove", file, "--never", never], "");
+        assert_eq!(found.code, Some(code), "{file}: {}{}", found.out, found.err);
+    }
+}
+
+#[test]
 fn profiles_that_cannot_be_compared_are_rejected() {
     let other = profile(
         "  parameters: [{name: uid, type: Integer, sources: [{namespaceAnnotation: uid}]}]\n  users:\n    runAsUser: {rule: \

@@ -227,7 +227,7 @@ const L: (&str, &str) = ("lease", LEASE);
 const S: (&str, &str) = ("suite", SUITE);
 
 /// All of them.
-pub const COMMANDS: [Command; 29] = [
+pub const COMMANDS: [Command; 31] = [
     Command { line: "render {profile}", inputs: &[P] },
     Command { line: "render {profile} --namespaces {namespace} --kube-version 1.33 -o json", inputs: &[P, N] },
     Command { line: "render {profile} --namespaces {namespace} --pod {pod} -o diff", inputs: &[P, N, O] },
@@ -285,6 +285,8 @@ pub const COMMANDS: [Command; 29] = [
         inputs: &[P, ("other", STRICTER), O, N],
     },
     Command { line: "prove {profile} {other}", inputs: &[("profile", BASELINE), ("other", RESTRICTED)] },
+    Command { line: "prove {profile} --implies restricted", inputs: &[("profile", BASELINE)] },
+    Command { line: "prove {profile} --never has(object.spec.hostname)", inputs: &[("profile", BASELINE)] },
     Command { line: "migrate psp {psp}", inputs: &[("psp", SECURITY_POLICY)] },
     Command { line: "migrate psp {psp} -o json --stage Deny", inputs: &[("psp", SECURITY_POLICY)] },
 ];

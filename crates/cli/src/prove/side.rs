@@ -1,0 +1,118 @@
+//! A profile that is compared: its expressions, and policies that evaluate requests.
+
+use k8s_openapi::api::admissionregistration::v1::Variable;
+use palisade_api::{ToolSecurityProfile, names::Shape};
+use palisade_cel::Minor;
+use palisade_gate::Validator;
+use palisade_prove::Policy;
+use serde_json::{Value as Json, json};
+
+use super::{
+    args::{ProveArgs, StandardsLevel},
+    example::Policies,
+};
+use crate::{
+    cluster::could_not_run,
+    place::Place,
+    profiles::{self, Accepted},
+    report::{Failure, Problem},
+};
+
+/// A version of the profile, or a statement about it.
+pub struct Side {
+    /// Where it was read, or the statement.
+    pub name: String,
+    /// The profile.
+    pub accepted: Accepted,
+    /// The expressions of its policies.
+    pub expressions: Vec<Policy>,
+    /// Its policies.
+    pub policies: Policies,
+    /// A pod that it admits.
+    pub complying: Json,
+}
+
+impl Side {
+    /// The only profile of a file.
+    pub fn read(place: &Place, version: Minor) -> Result<Self, Failure> {
+        let accepted =
+            place.in_files().ok_or_else(|| could_not_run(format!("{place} must be a file, or git:REF:PATH")))?;
+        let mut accepted = accepted?;
+        let (Some(accepted), true) = (accepted.pop(), accepted.is_empty()) else {
+            return Err(could_not_run(format!("{place} must have one profile")));
+        };
+        Self::new(place.to_string(), accepted, version)
+    }
+
+    /// The profile that denies exactly the pods that refute a statement about this profile.
+    pub fn of_statement(&self, args: &ProveArgs, version: Minor) -> Result<Self, Failure> {
+        let own = &self.accepted.profile;
+        let (name, settings) = match (&args.implies, &args.never) {
+            (Some(StandardsLevel { level, version }), _) => {
+                (format!("implies {level}@{version}"), json!({"baseline": level, "baselineVersion": version}))
+            }
+            (None, never) => {
+                let never = never.as_deref().unwrap_or_default();
+                let check = json!({"id": "never", "expression": format!("!({never})"), "message": "the expression is true"});
+                (format!("never admits {never}"), json!({
+                    "baseline": "Privileged", "customChecks": [check], "parameters": own.spec.parameters,
+                }))
+            }
+        };
+        let mut spec = settings;
+        spec["namespaceSelector"] = json!(own.spec.namespace_selector);
+        let spec = serde_json::from_value(spec).map_err(|error| could_not_run(error.to_string()))?;
+        let profile = ToolSecurityProfile::new(own.metadata.name.as_deref().unwrap_or_default(), spec);
+        let accepted = profiles::accept_live(profile).map_err(|problems| {
+            Failure::CouldNotRun(problems.iter().map(|one| Problem::new(format!("--never: {one}"))).collect())
+        })?;
+        Self::new(name, accepted, version)
+    }
+
+    fn new(name: String, accepted: Accepted, version: Minor) -> Result<Self, Failure> {
+        let accepted = profiles::on(vec![accepted], version).map_err(Failure::fatal)?.remove(0);
+        // Without the fast path: it has the same verdicts.
+        let bundle = accepted.checked.bundle.clone().in_full();
+        let (mut expressions, mut policies) = (Vec::new(), Vec::new());
+        for (_, pair) in bundle.judging(Shape::Pods) {
+            let Some(spec) = &pair.policy.spec else { continue };
+            let variables = spec.variables.iter().flatten().map(|one| (&*one.name, without_bounds(one)));
+            let validations = spec.validations.iter().flatten().map(|one| &*one.expression);
+            let parsed = Policy::parse(variables, [], validations);
+            expressions.push(parsed.ok_or_else(|| could_not_run(format!("{name}: an expression does not parse")))?);
+            let validator = Validator::new(&pair.policy);
+            policies.push(validator.map_err(|errors| could_not_run(format!("{name}: {errors:?}")))?);
+        }
+        let complying = accepted.checked.probes.compliant.pod.clone();
+        Ok(Self { name, accepted, expressions, policies: Policies(policies), complying })
+    }
+
+    /// The range of each parameter of type Integer, as a policy. The controller writes no value that is not in it.
+    pub fn ranges(&self) -> Option<Policy> {
+        let within = self.accepted.profile.spec.parameters.iter().flat_map(|parameter| {
+            let name = &parameter.name;
+            let bounds = [("<", parameter.minimum), (">", parameter.maximum)];
+            bounds.into_iter().filter_map(move |(beyond, bound)| {
+                let bound = bound?;
+                Some(format!("!(params.spec.?integers[?'{name}'].orValue({bound}) {beyond} {bound})"))
+            })
+        });
+        let all: Vec<_> = within.collect();
+        let expression = format!("params == null || {}", all.join(" && "));
+        if all.is_empty() { None } else { Policy::parse([], [], [&*expression]) }
+    }
+
+    /// Whether its policies have parameters.
+    pub fn reads_parameters(&self) -> bool {
+        self.accepted.checked.probes.params.is_some()
+    }
+}
+
+/// The expression of a variable, as if no list of a pod had more elements than the policy evaluates.
+fn without_bounds(variable: &Variable) -> &str {
+    match &*variable.name {
+        "withinBounds" => "true",
+        "overBounds" => "[]",
+        _ => &variable.expression,
+    }
+}
