@@ -65,16 +65,7 @@ impl Fixture {
     /// The spec of a profile with these settings that allows everything else, so that it makes only the fixture's
     /// check. It selects the namespaces with these labels.
     pub fn spec(&self, labels: &Json) -> Json {
-        let parameters: Vec<_> = self
-            .types()
-            .into_iter()
-            .map(|(name, kind)| json!({"name": name, "type": kind, "sources": [{"namespaceLabel": name}]}))
-            .collect();
-        let mut spec = json!({
-            "namespaceSelector": {"matchLabels": labels}, "parameters": parameters, "baseline": Level::Privileged,
-        });
-        pod::merge(&mut spec, &json!(self.settings));
-        spec
+        spec(self.types(), &json!(self.settings), labels)
     }
 
     /// The types of the parameters.
@@ -91,4 +82,19 @@ pub(crate) fn resolved(value: &Json) -> Resolved {
         Json::Array(items) => Resolved::StringList(items.iter().filter_map(Json::as_str).map(str::to_owned).collect()),
         other => Resolved::String(other.as_str().unwrap_or_default().to_owned()),
     }
+}
+
+/// The spec of a profile that allows everything but what these settings restrict, with parameters from labels.
+pub(crate) fn spec(
+    parameters: impl IntoIterator<Item = (ParameterName, ParameterType)>,
+    settings: &Json,
+    labels: &Json,
+) -> Json {
+    let parameter = |(name, kind)| json!({"name": name, "type": kind, "sources": [{"namespaceLabel": name}]});
+    let parameters: Vec<_> = parameters.into_iter().map(parameter).collect();
+    let mut spec = json!({
+        "namespaceSelector": {"matchLabels": labels}, "parameters": parameters, "baseline": Level::Privileged,
+    });
+    pod::merge(&mut spec, settings);
+    spec
 }

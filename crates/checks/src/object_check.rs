@@ -6,7 +6,9 @@ use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
 use crate::{
-    Level, Lowering, ParameterName, ParameterType, Resolved, Settings, Values, cel, fixture::resolved, pod::merge,
+    Lowering, ParameterName, ParameterType, Resolved, Settings, Values, cel,
+    fixture::{self, resolved},
+    pod::merge,
     settings::ObjectKind,
 };
 
@@ -316,15 +318,6 @@ impl ObjectFixture {
 
     /// The spec of a profile with these settings that allows everything else.
     pub fn spec(&self, labels: &Json) -> Json {
-        let parameters: Vec<_> = self
-            .types()
-            .into_iter()
-            .map(|(name, kind)| json!({"name": name, "type": kind, "sources": [{"namespaceLabel": name}]}))
-            .collect();
-        let mut spec = json!({
-            "namespaceSelector": {"matchLabels": labels}, "parameters": parameters, "baseline": Level::Privileged,
-        });
-        merge(&mut spec, &json!(self.settings));
-        spec
+        fixture::spec(self.types(), &json!(self.settings), labels)
     }
 }

@@ -53,10 +53,14 @@ impl Side {
             }
             (None, never) => {
                 let never = never.as_deref().unwrap_or_default();
-                let check = json!({"id": "never", "expression": format!("!({never})"), "message": "the expression is true"});
-                (format!("never admits {never}"), json!({
-                    "baseline": "Privileged", "customChecks": [check], "parameters": own.spec.parameters,
-                }))
+                let check =
+                    json!({"id": "never", "expression": format!("!({never})"), "message": "the expression is true"});
+                (
+                    format!("never admits {never}"),
+                    json!({
+                        "baseline": "Privileged", "customChecks": [check], "parameters": own.spec.parameters,
+                    }),
+                )
             }
         };
         let mut spec = settings;

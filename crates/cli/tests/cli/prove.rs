@@ -58,12 +58,17 @@ fn example_is_a_pod_that_violates_only_the_changed_setting() {
 fn a_custom_check_with_the_name_of_a_variable_is_none_of_the_variables() {
     let check =
         "  customChecks:\n  - {id: containers, message: no hostname, expression: \"!has(variables.spec.hostname)\"}\n";
-    let [baseline, restricted] = ["Baseline", "Restricted"].map(|level| profile(&format!("  baseline: {level}\n{check}")));
+    let [baseline, restricted] =
+        ["Baseline", "Restricted"].map(|level| profile(&format!("  baseline: {level}\n{check}")));
     let files = directory(&[("old.yaml", &baseline), ("new.yaml", &restricted)]);
     let found = run_in(files.path(), &["prove", "old.yaml", "new.yaml", "-o", "json"], "");
     assert_eq!(found.code, Some(0), "{}{}", found.out, found.err);
     let found: Json = serde_json::from_str(&found.out).unwrap();
-    assert_eq!((&found["change"], &found["newlyDenied"]["undecided"]), (&"tightening".into(), &Json::Null), "{found:#}");
+    assert_eq!(
+        (&found["change"], &found["newlyDenied"]["undecided"]),
+        (&"tightening".into(), &Json::Null),
+        "{found:#}"
+    );
     for example in found["newlyDenied"]["examples"].as_array().unwrap() {
         assert_eq!(example["object"].pointer("/spec/hostname"), None, "{example:#}");
         assert_eq!(example["object"].pointer("/metadata/labels"), None, "not a probe: {example:#}");
