@@ -17,7 +17,8 @@ pub(crate) enum Decision {
 
 /// Whether a formula never holds together with a claim.
 pub(crate) fn decide(formulas: &mut Formulas, of: Formula, claim: Formula) -> Decision {
-    let question = formulas.and([of, claim]);
+    let opposite = formulas.not(of);
+    let question = if claim == opposite { FALSE } else { formulas.and([of, claim]) };
     let [question, of] = [question, of].map(|formula| {
         let normal = formulas.normal(formula, true);
         Scopes::default().smaller(formulas, normal)

@@ -8,6 +8,9 @@ use std::{
     rc::Rc,
 };
 
+use indexmap::IndexSet;
+use rustc_hash::FxBuildHasher;
+
 pub use crate::path::{Path, Step, Var, child, elements, path_renamed, schema};
 
 /// A text or a number.
@@ -96,8 +99,8 @@ pub enum Node {
 /// All formulas of a question.
 #[derive(Debug)]
 pub struct Formulas {
-    nodes: Vec<Node>,
-    ids: BTreeMap<Node, Formula>,
+    /// A formula is the index of its node.
+    nodes: IndexSet<Node, FxBuildHasher>,
     free: Vec<Rc<BTreeSet<Var>>>,
     names: BTreeMap<(Path, u32), Var>,
     levels: BTreeMap<Var, (Path, u32)>,
@@ -115,8 +118,7 @@ pub const TRUE: Formula = Formula(1);
 impl Default for Formulas {
     fn default() -> Self {
         let mut all = Self {
-            nodes: Vec::new(),
-            ids: BTreeMap::new(),
+            nodes: IndexSet::default(),
             free: Vec::new(),
             names: BTreeMap::new(),
             levels: BTreeMap::new(),
@@ -149,14 +151,12 @@ impl Formulas {
     }
 
     fn make(&mut self, node: Node) -> Formula {
-        if let Some(found) = self.ids.get(&node) {
-            return *found;
+        let (index, is_new) = self.nodes.insert_full(node);
+        let made = Formula(u32::try_from(index).unwrap_or(u32::MAX));
+        if is_new {
+            let free = self.free_of(self.node(made));
+            self.free.push(Rc::new(free));
         }
-        let made = Formula(u32::try_from(self.nodes.len()).unwrap_or(u32::MAX));
-        let free = self.free_of(&node);
-        self.nodes.push(node.clone());
-        self.free.push(Rc::new(free));
-        self.ids.insert(node, made);
         made
     }
 
