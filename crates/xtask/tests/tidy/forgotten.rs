@@ -223,9 +223,14 @@ fn texts_name_the_range_of_supported_minors() {
     });
 }
 
-/// These tests run in parallel because each has one minor.
+/// The tests of golden files run in parallel because each has one minor. The control plane has a separate list of versions.
 #[test]
-fn each_minor_has_a_test_of_golden_objects() {
+fn each_minor_has_tests_and_a_control_plane() {
+    let versions = fs::read_to_string(root().join("tests/controlplane/src/version.rs")).unwrap();
+    let versions = versions.split("#[cfg(test)]").next().unwrap();
+    for minor in Minor::ALL {
+        assert!(versions.contains(&format!("\"{minor}\",")), "tests/controlplane/src/version.rs has no row of {minor}");
+    }
     for path in ["crates/admission/tests/definitions.rs", "crates/admission/tests/mutants.rs"] {
         let text = fs::read_to_string(root().join(path)).unwrap();
         for minor in Minor::ALL {
