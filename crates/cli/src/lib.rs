@@ -1,6 +1,6 @@
 //! `palisade`: shows, offline, the objects that a `ToolSecurityProfile` compiles to, and the answers of an API server.
-//! CI and the controller run the same pipeline: parse, compile, check. Only status, why, dump, commands with --live,
-//! audit --metrics, and the commands about revisions, rollouts and exceptions connect to a cluster.
+//! CI and the controller run the same pipeline: parse, compile, check. The help of `palisade` lists the commands that
+//! connect to a cluster.
 //!
 //! Each module uses only modules before it:
 //!

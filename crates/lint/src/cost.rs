@@ -91,8 +91,8 @@ fn call(function: &str, parts: &[&Node], estimates: &[Estimate]) -> u64 {
         | "cidr" | "semver" => text(0).div_ceil(10),
         "split" | "replace" | "join" => 2 * size(0).max(TEXT).div_ceil(10),
         "@in" => size(1),
-        "isSorted" | "sum" | "min" | "max" | "indexOf" | "lastIndexOf" | "sets.contains" | "sets.intersects"
-        | "sets.equivalent" => size(0).saturating_mul(size(1).max(1)),
+        "isSorted" | "sum" | "min" | "max" | "indexOf" | "lastIndexOf" | "includes" | "sets.contains"
+        | "sets.intersects" | "sets.equivalent" => size(0).saturating_mul(size(1).max(1)),
         "_==_" | "_!=_" | "_<_" | "_<=_" | "_>_" | "_>=_" => text(0).min(text(1)).div_ceil(10).max(1),
         _ => 1,
     }

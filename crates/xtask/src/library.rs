@@ -73,7 +73,7 @@ value. See [profiles](profiles.md) and [objects other than pods](objects.md).
 - `failurePolicy` is `Fail`, and a comment gives the reason. Expressions check the presence of each optional field.
 - Parameters have a separate kind, `PolicyParameters`, instead of ConfigMaps, for the reasons in
   [core-param-kind](lint/core-param-kind.md). If its parameters are missing, a policy denies.
-- On each minor version from 1.32 to 1.37, `palisade lint` has no findings, and the suite passes and covers every branch.
+- On each supported minor version, `palisade lint` has no findings, and the suite passes and covers every branch.
   The suite detects at least nine of ten mutants of each policy. A real API server gives the same answers to the requests of
   the suites.
 

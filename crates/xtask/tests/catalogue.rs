@@ -43,6 +43,21 @@ fn random_pods_use_every_volume_and_list_field() {
     assert!(missing.is_empty(), "not there:\n{}", missing.join("\n"));
 }
 
+/// The generated pages of checks do not list the settings of objects together.
+#[test]
+fn page_of_objects_names_every_check_and_setting() {
+    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/objects.md")).unwrap();
+    for check in objects::ALL {
+        let link = format!("[{id}](checks/{id}.md)", id = check.id);
+        let row = page.lines().find(|line| line.starts_with('|') && line.contains(&link));
+        let row = row.unwrap_or_else(|| panic!("docs/objects.md has no row of {}", check.id));
+        for setting in check.settings {
+            let name = setting.rsplit('.').next().unwrap_or_default();
+            assert!(row.contains(&format!("{name}`")), "docs/objects.md, row of {}: {setting}", check.id);
+        }
+    }
+}
+
 /// Without permission, the scan and the command line would miss objects, and a rollout would promote no namespace.
 #[test]
 fn optional_permissions_include_every_kind_of_a_check() {

@@ -2,7 +2,7 @@
 //! webhook configuration or a CRD.
 //!
 //! Ported from `k8s.io/kubernetes/pkg/apis/admissionregistration/validation` of Kubernetes 1.36.1, with the words that
-//! 1.33 to 1.35 have instead. The user is assumed to be allowed everything: RBAC for `paramKind` is not checked.
+//! 1.32 to 1.35 have instead. The user is assumed to be allowed everything: RBAC for `paramKind` is not checked.
 
 mod binding;
 mod crd;

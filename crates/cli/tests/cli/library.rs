@@ -7,11 +7,11 @@ use std::{
     thread,
 };
 
+use palisade_cel::Minor;
 use palisade_cli::{CommandOutput, captured};
 use serde_json::Value as Json;
 
 const LIBRARY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../policies");
-const MINORS: [&str; 6] = ["1.32", "1.33", "1.34", "1.35", "1.36", "1.37"];
 /// In percent, of mutants of expressions, in each policy.
 const LEAST_KILLED: f64 = 90.0;
 
@@ -55,13 +55,14 @@ fn each(judge: impl Fn(&Path) -> Result<String, String> + Sync) {
 }
 
 /// What lint finds in texts that are one cluster.
-fn findings(texts: &[&str], minor: &str) -> Result<(), String> {
+fn findings(texts: &[&str], minor: Minor) -> Result<(), String> {
     let directory = tempfile::tempdir().unwrap();
     for (index, text) in texts.iter().enumerate() {
         fs::write(directory.path().join(format!("{index}.yaml")), text).unwrap();
     }
     let path = directory.path().to_string_lossy();
-    let CommandOutput { code, out, err } = run(&["lint", "--kube-version", minor, "--fail-on", "info", &path]);
+    let version = minor.to_string();
+    let CommandOutput { code, out, err } = run(&["lint", "--kube-version", &version, "--fail-on", "info", &path]);
     if (code, err.as_str()) == (0, "") { Ok(()) } else { Err(format!("{minor}: {out}{err}")) }
 }
 
@@ -77,10 +78,10 @@ fn library_is_free_of_lint_findings() {
             return Err("binding.yaml is to begin with validationActions: [Warn, Audit]".to_owned());
         }
         let own = if parameters.is_empty() { vec![] } else { vec![definition.as_str(), &parameters] };
-        for minor in MINORS {
+        for minor in Minor::ALL {
             findings(&[&own[..], &[&policy, &denying]].concat(), minor)?;
         }
-        findings(&[&own[..], &[&policy, &binding]].concat(), MINORS[3])?;
+        findings(&[&own[..], &[&policy, &binding]].concat(), Minor::DEFAULT)?;
         Ok(String::new())
     });
 }
@@ -90,22 +91,23 @@ fn library_suites_pass_and_cover_everything_on_each_minor() {
     each(|path| {
         let place = path.to_string_lossy();
         let mut said = String::new();
-        for minor in MINORS {
+        for minor in Minor::ALL {
+            let version = minor.to_string();
             let mut arguments =
-                vec!["test", "--jobs", "1", "--kube-version", minor, "--coverage", "-o", "json", &place];
+                vec!["test", "--jobs", "1", "--kube-version", &version, "--coverage", "-o", "json", &place];
             // The expressions are the same on each minor, and so are their mutants.
-            let mutate = minor == "1.36";
+            let mutate = minor == Minor::DEFAULT;
             if mutate {
                 arguments.push("--mutate");
             }
             let CommandOutput { code, out, err } = run(&arguments);
             if (code, err.as_str()) != (0, "") {
-                let CommandOutput { out, .. } = run(&["test", "--kube-version", minor, &place]);
+                let CommandOutput { out, .. } = run(&["test", "--kube-version", &version, &place]);
                 return Err(format!("{minor}: {out}{err}"));
             }
             let report: Json = serde_json::from_str(&out).unwrap();
             if report["coverage"]["covered"] != report["coverage"]["total"] {
-                let CommandOutput { out, .. } = run(&["test", "--kube-version", minor, "--coverage", &place]);
+                let CommandOutput { out, .. } = run(&["test", "--kube-version", &version, "--coverage", &place]);
                 return Err(format!("{minor}: {out}"));
             }
             if mutate {
@@ -194,7 +196,8 @@ fn library_files_belong_together() {
             demand(!annotation(key).is_empty(), &format!("there is no annotation {key}"));
         }
         demand(severities.contains(&annotation("severity").as_str()), "the severity is none");
-        demand(annotation("minors") == format!("{}-{}", MINORS[0], MINORS[5]), "the minors are those that are tested");
+        let minors = format!("{}-{}", Minor::OLDEST, Minor::NEWEST);
+        demand(annotation("minors") == minors, "the minors are those that are tested");
         let spec = &policy["spec"];
         demand(spec["failurePolicy"].is_string(), "failurePolicy is left to the default");
         let written = text(path, "policy.yaml");

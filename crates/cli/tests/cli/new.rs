@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use palisade_cel::Minor;
+
 use super::{Run, run_in};
 
 #[test]
@@ -27,10 +29,10 @@ fn new_policy_is_lint_clean_and_its_suite_complete() {
         let made = run_in(directory.path(), &["new", "policy", &name, "--kind", kind], "");
         assert_eq!((made.code, made.err.as_str()), (Some(0), ""), "{kind}");
         assert_eq!(made.out.lines().count(), 5, "{}", made.out);
-        let minors = if kind == "Pod" { &["1.32", "1.33", "1.34", "1.35", "1.36", "1.37"][..] } else { &["1.36"] };
-        for &minor in minors {
+        let minors = if kind == "Pod" { &Minor::ALL[..] } else { &[Minor::DEFAULT] };
+        for minor in minors.iter().map(ToString::to_string) {
             let arguments =
-                ["test", "--kube-version", minor, "--min-coverage", "100", "--fail-on-survivors=all", &name];
+                ["test", "--kube-version", &minor, "--min-coverage", "100", "--fail-on-survivors=all", &name];
             let Run { code, out, err } = run_in(directory.path(), &arguments, "");
             assert_eq!((code, err.as_str()), (Some(0), ""), "{kind} {minor}: {out}");
             // As it is, and once it denies.
@@ -40,7 +42,7 @@ fn new_policy_is_lint_clean_and_its_suite_complete() {
                 let (head, _) = text.split_once("  validationActions:").unwrap();
                 fs::write(&path, format!("{head}  validationActions: [{binding}]\n")).unwrap();
                 let files = ["policy.yaml", "binding.yaml"].map(|file| format!("{name}/{file}"));
-                let arguments = ["lint", "--kube-version", minor, "--fail-on", "info", &files[0], &files[1]];
+                let arguments = ["lint", "--kube-version", &minor, "--fail-on", "info", &files[0], &files[1]];
                 let Run { code, out, err } = run_in(directory.path(), &arguments, "");
                 assert_eq!((code, err.as_str()), (Some(0), ""), "{kind} {minor}: {out}");
             }

@@ -12,9 +12,7 @@ mod writes;
 
 use std::time::Duration;
 
-use palisade_api::{
-    ExceptionCounts, GeneratedStatus, RequestCounts, RolloutPhase, RolloutStatus, conditions::ConditionType,
-};
+use palisade_api::{ExceptionCounts, GeneratedStatus, RequestCounts, RolloutPhase, RolloutStatus};
 use palisade_runtime::HttpMetrics;
 use prometheus_client::{
     encoding::EncodeLabelSet,
@@ -146,13 +144,7 @@ impl Metrics {
             None => self.rollouts.forget(profile),
         }
         self.objects.set(profile, observations.generated.as_ref());
-        if observations.generated.is_none() {
-            self.profiles.forget_condition(profile, ConditionType::Generated);
-        }
         self.scans.set_violations(profile, observations.scan.as_ref().map(|scan| &scan.checks));
-        if observations.rollout.is_none() {
-            self.profiles.forget_condition(profile, ConditionType::RolledOut);
-        }
         self.profiles.set_conditions(profile, &observations.conditions);
     }
 

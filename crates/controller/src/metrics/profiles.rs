@@ -62,23 +62,20 @@ impl ProfileMetrics {
         }
     }
 
+    /// Sets the conditions of a profile, and forgets those that it no longer has.
     pub(super) fn set_conditions(&self, profile: &str, conditions: &[Condition]) {
-        for condition in conditions {
+        for type_ in ConditionType::ALL {
+            let reported = conditions.iter().find(|condition| condition.type_ == type_);
             for status in ConditionStatus::ALL {
-                let labels = ConditionLabels {
-                    profile: profile.to_owned(),
-                    r#type: condition.type_.into(),
-                    status: status.text(),
-                };
-                self.conditions.get_or_create(&labels).set(i64::from(condition.status == status));
+                let labels =
+                    ConditionLabels { profile: profile.to_owned(), r#type: type_.into(), status: status.text() };
+                match reported {
+                    Some(condition) => {
+                        self.conditions.get_or_create(&labels).set(i64::from(condition.status == status));
+                    }
+                    None => drop(self.conditions.remove(&labels)),
+                }
             }
-        }
-    }
-
-    pub(super) fn forget_condition(&self, profile: &str, type_: ConditionType) {
-        for status in ConditionStatus::ALL {
-            let labels = ConditionLabels { profile: profile.to_owned(), r#type: type_.into(), status: status.text() };
-            self.conditions.remove(&labels);
         }
     }
 
@@ -87,8 +84,6 @@ impl ProfileMetrics {
         for stage in Stage::ALL {
             self.by_stage.remove(&StageLabels { profile: profile.to_owned(), stage: stage.into() });
         }
-        for type_ in ConditionType::ALL {
-            self.forget_condition(profile, type_);
-        }
+        self.set_conditions(profile, &[]);
     }
 }

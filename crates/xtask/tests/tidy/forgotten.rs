@@ -7,6 +7,7 @@ use std::{
 };
 
 use palisade_api::{conditions::ConditionType, crd};
+use palisade_cel::Minor;
 use palisade_profiles::lint::options;
 
 use super::{check, documents::scenarios, files, root};
@@ -135,10 +136,13 @@ fn every_subcommand_is_fuzzed_and_documented() {
     const WITHOUT_FILES: [&str; 3] = ["completions", "man", "new"];
     /// These read a kubeconfig, which is kube's to read, and would connect to any address in it.
     const ASKING: [&str; 7] = ["history", "dump", "rollback", "rollout", "exception", "status", "why"];
+    /// The help names every command on these.
+    const OF_HELP: [&str; 2] = ["docs/commands.md", "docs/exit-codes.md"];
     let read = |path: &str| fs::read_to_string(root().join(path)).unwrap();
     let tried = read("crates/cli/tests/support/commands.rs");
+    let is_written = |path: &Path| path.starts_with("docs") && !OF_HELP.iter().any(|page| path == Path::new(page));
     let pages: String =
-        files(&[".md"]).into_iter().filter(|(path, _)| path.starts_with("docs")).map(|(_, text)| text).collect();
+        files(&[".md"]).into_iter().filter(|(path, _)| is_written(path)).map(|(_, text)| text).collect();
     let commands = variants("crates/cli/src/args.rs", "Command");
     assert!(commands.len() > 5, "{commands:?}");
     for command in commands.iter().map(|name| name.to_lowercase()).filter(|name| !WITHOUT_FILES.contains(&&**name)) {
@@ -151,12 +155,98 @@ fn every_subcommand_is_fuzzed_and_documented() {
     }
 }
 
+/// The words of a text that are names of commands.
+fn commands_in<'a>(text: &'a str, commands: &BTreeSet<String>) -> BTreeSet<&'a str> {
+    text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| commands.contains(*word)).collect()
+}
+
+/// Commands that connect to a cluster have the option `--kubeconfig`.
+#[test]
+fn commands_that_connect_to_a_cluster_are_listed() {
+    fn connects(command: &clap::Command) -> bool {
+        command.get_arguments().any(|argument| argument.get_long() == Some("kubeconfig"))
+            || command.get_subcommands().any(connects)
+    }
+    let root_command = palisade_cli::definition();
+    let (mut all, mut connecting) = (BTreeSet::new(), BTreeSet::new());
+    for command in root_command.get_subcommands() {
+        all.insert(command.get_name().to_owned());
+        if connects(command) {
+            connecting.insert(command.get_name());
+        }
+    }
+    assert!(connecting.len() > 10 && connecting.len() < all.len(), "{connecting:?}");
+    let help = root_command.get_long_about().unwrap().to_string();
+    let help = help.split("connect to a cluster: ").nth(1).and_then(|rest| rest.split(". ").next()).unwrap();
+    assert_eq!(commands_in(help, &all), connecting, "the help of palisade, in crates/cli/src/args.rs");
+    let guide = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    let section = guide.split("\n#### `crates/cli`").nth(1).unwrap();
+    let sentence =
+        section.split("\n#").next().and_then(|section| section.split(" connect to the cluster").next()).unwrap();
+    let sentence = sentence.rsplit(". ").next().unwrap();
+    assert_eq!(commands_in(sentence, &all), connecting, "ARCHITECTURE.md, crates/cli");
+}
+
+/// The number at the beginning of a text.
+fn leading_number(text: &str) -> Option<u8> {
+    text.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+}
+
+/// Ranges of minors in a text, such as `1.35 to 1.36`.
+fn ranges(text: &str) -> Vec<(u8, u8)> {
+    let prose = text.lines().map(|line| line.trim_start().trim_start_matches(['/', '!', '#']).trim());
+    let prose = prose.collect::<Vec<_>>().join(" ");
+    let ends = prose.match_indices(" to 1.").filter_map(|(at, found)| {
+        let from = prose[..at].rsplit(|c: char| c.is_whitespace()).next()?.trim_start_matches(['(', '`']);
+        Some((leading_number(from.strip_prefix("1.")?)?, leading_number(&prose[at + found.len()..])?))
+    });
+    ends.collect()
+}
+
+#[test]
+fn texts_name_the_range_of_supported_minors() {
+    assert_eq!(ranges("/// Of 1.35 to\n/// 1.36, v1.3 to v1.4, (1.7 to 1.8."), [(35, 36), (7, 8)]);
+    let [oldest, before_default, newest] =
+        [Minor::OLDEST.number(), Minor::DEFAULT.number() - 1, Minor::NEWEST.number()];
+    check(&[".md", ".rs"], |path, text| {
+        // Decisions and releases keep the range of their time. The others have figures.
+        let apart = ["docs/adr", "CHANGELOG.md", "docs/benchmarks.md", "docs/scale.md"];
+        if apart.iter().any(|apart| path.starts_with(apart)) {
+            return vec![];
+        }
+        // The minors before the default differ from it: mutation needs the webhook there.
+        let is_outdated = |(from, to): &(u8, u8)| {
+            *from == oldest && ![before_default, newest].contains(to) || *to == newest && *from != oldest
+        };
+        let outdated = ranges(text).into_iter().filter(is_outdated);
+        outdated.map(|(from, to)| format!("1.{from} to 1.{to}: supported are {}", Minor::supported())).collect()
+    });
+}
+
+/// The tests of golden files run in parallel because each has one minor. The control plane has a separate list of versions.
+#[test]
+fn each_minor_has_tests_and_a_control_plane() {
+    let versions = fs::read_to_string(root().join("tests/controlplane/src/version.rs")).unwrap();
+    let versions = versions.split("#[cfg(test)]").next().unwrap();
+    for minor in Minor::ALL {
+        assert!(versions.contains(&format!("\"{minor}\",")), "tests/controlplane/src/version.rs has no row of {minor}");
+    }
+    for path in ["crates/admission/tests/definitions.rs", "crates/admission/tests/mutants.rs"] {
+        let text = fs::read_to_string(root().join(path)).unwrap();
+        for minor in Minor::ALL {
+            let call = format!("(Minor::V{});", minor.to_string().replace('.', "_"));
+            assert!(text.contains(&call), "{path} has no test of {minor}");
+        }
+    }
+}
+
 #[test]
 fn every_condition_is_printed_and_documented() {
     let all = ConditionType::ALL.map(|condition| condition.to_string());
     assert_eq!(variants("crates/api/src/conditions.rs", "ConditionType"), all, "ConditionType::ALL");
-    let pages = ["README.md", "docs/rollout.md", "docs/generate.md"];
-    let [readme, rollout, generate] = pages.map(|path| fs::read_to_string(root().join(path)).unwrap());
+    let pages = ["README.md", "docs/rollout.md", "docs/generate.md", "docs/runbooks/conditions.md"];
+    let [readme, rollout, generate, runbook] = pages.map(|path| fs::read_to_string(root().join(path)).unwrap());
+    let introduction = runbook.split("\n## ").next().unwrap();
     let profiles = crd::all().into_iter().find(|crd| crd.spec.names.kind == "ToolSecurityProfile").unwrap();
     let columns = profiles.spec.versions[0].additional_printer_columns.clone().unwrap_or_default();
     let schema = serde_json::to_value(&profiles.spec.versions[0].schema).unwrap();
@@ -171,6 +261,7 @@ fn every_condition_is_printed_and_documented() {
             explained.as_str().unwrap().replace('`', "").contains(&format!("{condition}: ")),
             "the CRD does not explain {condition}"
         );
+        assert!(introduction.contains(&format!("`{condition}`")), "the runbook does not name {condition}");
         // Most profiles have no rollout, and generate nothing.
         let page = match condition {
             ConditionType::RolledOut => &rollout,
