@@ -70,7 +70,7 @@ pub enum Reason {
     StageWarn,
     /// Enforced is false: the stage of the profile is Audit.
     StageAudit,
-    /// Enforced is false: the profile has no restrictions.
+    /// Enforced is false: no check of the profile restricts pods, workloads or other objects.
     NothingRestricted,
     /// Enforced is false: the compiled objects are not yet in the API server.
     NotProgrammed,

@@ -57,6 +57,7 @@ use crate::{
     printcolumn(name = "Generated", type_ = "string", priority = 1, json_path = ".status.conditions[?(@.type==\"Generated\")].status", description = "True if all objects of spec.generate exist as specified."),
     printcolumn(name = "Violating", type_ = "integer", priority = 1, json_path = ".status.scan.workloads", description = "Workloads that violate the profile, if the background scan is enabled."),
     printcolumn(name = "Workloads", type_ = "string", priority = 1, json_path = ".spec.enforcement.workloads", description = "Stage of pod templates."),
+    printcolumn(name = "Objects", type_ = "string", priority = 1, json_path = ".spec.enforcement.objects", description = "Stage of other objects; empty: the stage of pods."),
     printcolumn(name = "PSS", type_ = "string", priority = 1, json_path = ".status.pssEquivalent.level", description = "Pod Security Standards level that the profile implies."),
     printcolumn(name = "Message", type_ = "string", priority = 1, json_path = ".status.conditions[?(@.type==\"Ready\")].message")
 )]

@@ -201,6 +201,10 @@ pub struct ObjectFixture {
     pub parameters: BTreeMap<ParameterName, Json>,
     /// The object, without its name. For a connection, the options, and in `metadata.name` the pod or Service.
     object: Json,
+    /// The subresource to which the object is sent. With `status`, the request updates a stored object: the same without
+    /// its status. If empty, the request creates the object, or the kind has one subresource that takes it.
+    #[serde(default)]
+    pub subresource: String,
     /// The user of the request; if unset, a tenant.
     #[serde(default)]
     pub user: FixtureUser,
@@ -212,7 +216,7 @@ pub struct ObjectFixture {
     pub example: bool,
 }
 
-/// A request that creates the object of a fixture, or connects with it as options.
+/// A request that creates the object of a fixture, updates a stored object to it, or connects with it as options.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FixtureRequest {
     /// The API group of the resource; empty for the core group.
@@ -223,8 +227,10 @@ pub struct FixtureRequest {
     pub resource: String,
     /// The subresource that takes the object; empty for the resource itself.
     pub subresource: &'static str,
-    /// The operations that the check evaluates, of [`WRITES`], [`CREATION`] and [`CONNECTION`].
+    /// The operations that the check evaluates, of [`WRITES`], [`CHANGES`], [`CREATION`] and [`CONNECTION`].
     pub operations: &'static [&'static str],
+    /// The stored object that the request updates; `None` for another operation.
+    pub stored: Option<Json>,
     /// The name in the path of the request: that of the object, or of the pod or Service to connect to.
     pub name: String,
     /// The object; without metadata, if it has the options of a connection.
@@ -243,6 +249,7 @@ impl FixtureRequest {
             resource: of.resource.to_owned(),
             subresource: of.subresource,
             operations: of.operations,
+            stored: None,
             name: name.to_owned(),
             object,
         }
@@ -293,17 +300,25 @@ impl ObjectFixture {
                 resource: format!("{}s", kind.to_lowercase()),
                 subresource: "",
                 operations: WRITES,
+                stored: None,
                 name,
                 object,
             });
         }
-        let of = check.kinds.iter().find(|of| of.kind == kind)?;
-        if of.is_connection()
-            && let Some(fields) = object.as_object_mut()
-        {
-            fields.remove("metadata");
+        let is_sent_to = |of: &&ObjectResource| match &*self.subresource {
+            "" => of.operations != CHANGES,
+            subresource => of.subresource == subresource,
+        };
+        let of = check.kinds.iter().filter(is_sent_to).find(|of| of.kind == kind)?;
+        if of.is_connection() {
+            without(&mut object, "metadata");
         }
-        Some(FixtureRequest::new(of, &name, object))
+        let stored = (of.operations == CHANGES).then(|| {
+            let mut stored = object.clone();
+            without(&mut stored, "status");
+            stored
+        });
+        Some(FixtureRequest { stored, ..FixtureRequest::new(of, &name, object) })
     }
 
     /// The values of the parameters.
@@ -319,5 +334,11 @@ impl ObjectFixture {
     /// The spec of a profile with these settings that allows everything else.
     pub fn spec(&self, labels: &Json) -> Json {
         fixture::spec(self.types(), &json!(self.settings), labels)
+    }
+}
+
+fn without(object: &mut Json, field: &str) {
+    if let Some(fields) = object.as_object_mut() {
+        fields.remove(field);
     }
 }

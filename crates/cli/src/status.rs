@@ -8,7 +8,7 @@ use std::{
 
 use k8s_openapi::jiff::Timestamp;
 use kube::{Api, Client, ResourceExt, api::ListParams};
-use palisade_api::{ToolSecurityProfile, ToolSecurityProfileStatus};
+use palisade_api::{OptionalStage, Stage, ToolSecurityProfile, ToolSecurityProfileStatus};
 use palisade_runtime::lists;
 use serde_json::{Value as Json, json};
 
@@ -111,7 +111,13 @@ fn as_json(server: &str, profiles: &[ToolSecurityProfile]) -> Json {
         .map(|profile| {
             json!({
                 "name": profile.name_any(), "generation": profile.metadata.generation,
-                "stage": profile.spec.enforcement.pods, "ready": condition(profile, "Ready").0,
+                "stage": profile.spec.enforcement.pods,
+                "stages": {
+                    "pods": profile.spec.enforcement.pods,
+                    "workloads": stage_or_off(profile.spec.enforcement.workloads.stage()),
+                    "objects": stage_of_objects(profile),
+                },
+                "ready": condition(profile, "Ready").0,
                 "status": profile.status,
             })
         })
@@ -126,8 +132,9 @@ fn table(server: &str, profiles: &[ToolSecurityProfile], now: Timestamp) -> Stri
         return text;
     }
     let _ = writeln!(text, "{} {}\n", profiles.len(), if profiles.len() == 1 { "profile" } else { "profiles" });
-    let head = ["PROFILE", "STAGE", "READY", "SELECTED", "READY NS", "FAILED", "DENY", "WARN", "AUDIT", "MUTATED BY"];
-    let mut rows = vec![head.into_iter().chain(["ROLLOUT", "HELD", "VIOLATING"]).map(str::to_owned).collect()];
+    let head = ["PROFILE", "PODS", "WORKLOADS", "OBJECTS", "READY", "NAMESPACES", "FAILED", "DENY", "WARN", "AUDIT"];
+    let mut rows =
+        vec![head.into_iter().chain(["MUTATED BY", "ROLLOUT", "HELD", "VIOLATING"]).map(str::to_owned).collect()];
     rows.extend(profiles.iter().map(row));
     text.push_str(&output::table(&rows));
     for (title, lines) in [
@@ -153,9 +160,10 @@ fn row(profile: &ToolSecurityProfile) -> Vec<String> {
     vec![
         profile.name_any(),
         profile.spec.enforcement.pods.to_string(),
+        stage_or_off(profile.spec.enforcement.workloads.stage()),
+        stage_of_objects(profile).unwrap_or_else(none),
         condition(profile, "Ready").0,
-        counts.selected.to_string(),
-        counts.ready.to_string(),
+        format!("{}/{}", counts.ready, counts.selected),
         counts.failed.to_string(),
         stages.deny.to_string(),
         stages.warn.to_string(),
@@ -165,6 +173,21 @@ fn row(profile: &ToolSecurityProfile) -> Vec<String> {
         rollout.map_or_else(none, |rollout| rollout.held.to_string()),
         status.scan.as_ref().map_or_else(none, |scan| scan.workloads.to_string()),
     ]
+}
+
+fn stage_or_off(stage: Option<Stage>) -> String {
+    stage.map_or_else(|| OptionalStage::Off.to_string(), |stage| stage.to_string())
+}
+
+/// The stage of objects other than pods and workloads; `None` if the profile has no check of them.
+fn stage_of_objects(profile: &ToolSecurityProfile) -> Option<String> {
+    let stage = profile.spec.enforcement.objects();
+    // A profile with an error has the stage that it states.
+    let evaluates = match palisade_compiler::compile(profile) {
+        Ok(compiled) => compiled.has_object_checks(),
+        Err(_) => true,
+    };
+    evaluates.then(|| stage_or_off(stage))
 }
 
 fn not_ready(profiles: &[ToolSecurityProfile]) -> Vec<Vec<String>> {
@@ -287,9 +310,9 @@ mod tests {
         let expected = "\
 API server v1.36.2, 2 profiles
 
-PROFILE   STAGE   READY     SELECTED   READY NS   FAILED   DENY   WARN   AUDIT   MUTATED BY   ROLLOUT       HELD   VIOLATING
-tools     Deny    True      30         18         12       20     0      10      Native       Soaking 2/3   1      4
-broken    Deny    Unknown   0          0          0        0      0      0       -            -             -      -
+PROFILE   PODS   WORKLOADS   OBJECTS   READY     NAMESPACES   FAILED   DENY   WARN   AUDIT   MUTATED BY   ROLLOUT       HELD   VIOLATING
+tools     Deny   Warn        -         True      18/30        12       20     0      10      Native       Soaking 2/3   1      4
+broken    Deny   Warn        -         Unknown   0/0          0        0      0      0       -            -             -      -
 
 NOT READY
 broken   the controller has not processed the latest change yet
@@ -330,6 +353,37 @@ tools   spec.exceptions[1]   ended at 2026-01-31T00:00:00Z: hostPorts in tool-a,
 tools   requests             1 not approved, 2 unused
 ";
         assert!(text.ends_with(expected), "{text}");
+    }
+
+    /// The cells about stages, for profiles with and without a check of other objects.
+    #[test]
+    fn stages_of_pods_workloads_and_objects_are_shown() {
+        for (spec, expected) in [
+            (json!({}), ["Deny", "Warn", "-"]),
+            (json!({"network": {"allowedServiceTypes": ["ClusterIP"]}}), ["Deny", "Warn", "Deny"]),
+            (
+                json!({
+                    "network": {"allowedServiceTypes": ["ClusterIP"]},
+                    "enforcement": {"pods": "Audit", "workloads": "Off", "objects": "Warn"},
+                }),
+                ["Audit", "Off", "Warn"],
+            ),
+            (
+                json!({"network": {"allowedServiceTypes": ["ClusterIP"]}, "enforcement": {"objects": "Off"}}),
+                ["Deny", "Warn", "Off"],
+            ),
+            // It does not compile.
+            (json!({"network": {"allowedExternalIPs": ["nonsense"]}}), ["Deny", "Warn", "Deny"]),
+        ] {
+            let mut all = json!(profile("tools", 1, &Json::Null));
+            let fields = spec.as_object().expect("an object").clone();
+            all["spec"].as_object_mut().expect("a spec").extend(fields);
+            let one: ToolSecurityProfile = serde_json::from_value(all).expect("a profile");
+            assert_eq!(row(&one)[1..4], expected, "{spec}");
+            let stages = &as_json("v1", std::slice::from_ref(&one))["profiles"][0]["stages"];
+            let objects = if expected[2] == "-" { Json::Null } else { json!(expected[2]) };
+            assert_eq!(*stages, json!({"pods": expected[0], "workloads": expected[1], "objects": objects}), "{spec}");
+        }
     }
 
     #[test]

@@ -8,6 +8,7 @@ use palisade_api::{
     CustomTarget, Stage, ToolSecurityProfile,
     names::{self, Part, Shape},
 };
+use palisade_cel::parse::parse_unexpanded;
 use palisade_checks::{
     bounds::{self, BOUNDS},
     settings::mutation::Engine,
@@ -25,7 +26,11 @@ use crate::{
     native::{self, MutatingPair},
     objects::{self, ObjectCheck},
     own_stage::OwnStage,
+    probes::Probes,
+    style::SYNTAX,
+    tree::variables_read,
     updates::PodUpdates,
+    used::used,
 };
 
 /// The objects that a profile compiles to, without the parameters in each namespace.
@@ -63,6 +68,9 @@ pub struct PolicyWithBindings {
     /// The same two for namespaces with a separate stage, which `binding` and `updates` then leave out, for each
     /// stage; and those of a policy for objects by which updates are evaluated without parameters.
     pub others: Vec<ValidatingAdmissionPolicyBinding>,
+    /// The variables that custom checks of pods can read. The policy has only those that are read. Empty if it evaluates no
+    /// custom check of pods.
+    pub offered: Vec<Variable>,
 }
 
 impl PolicyWithBindings {
@@ -146,13 +154,15 @@ pub(crate) fn bundle(
     customs: &[Custom],
     mutation: Option<&Mutation>,
     parameterized: bool,
+    probes: &Probes,
     options: Options,
 ) -> Bundle {
     let (of_objects, customs): (Vec<_>, Vec<_>) =
         customs.iter().cloned().partition(|custom| custom.check.target == CustomTarget::Object);
     let customs = &customs[..];
     let changed = mutation.and_then(|mutation| as_mutated(rules, customs, mutation, options.style).ok());
-    let source = Source { profile, rules, customs, objects, of_objects, changed, mutation, parameterized, options };
+    let source =
+        Source { profile, rules, customs, objects, of_objects, changed, mutation, parameterized, probes, options };
     let enforcement = &profile.spec.enforcement;
     let workloads = enforcement.workloads.stage();
     let is_listed = |own: &OwnStage<'_>| {
@@ -177,8 +187,9 @@ pub(crate) fn bundle(
         checks_of_objects: enforcement.objects().and_then(own_of).and_then(|own| {
             source.objects(Part::Checks(Shape::Objects), own.stage, |check| own.has(check)).map(Box::new)
         }),
-        guard: guard::objects(profile, options.style)
-            .map(|(policy, binding)| Box::new(PolicyWithBindings { policy, binding, updates: None, others: vec![] })),
+        guard: guard::objects(profile, options.style).map(|(policy, binding)| {
+            Box::new(PolicyWithBindings { policy, binding, updates: None, others: vec![], offered: vec![] })
+        }),
         mutation: mutation
             .filter(|mutation| mutation.engine != Engine::Webhook)
             .map(|mutation| native::pair(profile, mutation, options.style)),
@@ -199,6 +210,7 @@ struct Source<'a> {
     changed: Option<AsMutated>,
     mutation: Option<&'a Mutation>,
     parameterized: bool,
+    probes: &'a Probes,
     options: Options,
 }
 
@@ -214,8 +226,7 @@ impl Source<'_> {
     }
 
     fn pair(&self, part: Part, shape: Shape, stage: Stage, makes: impl Fn(&str) -> bool) -> PolicyWithBindings {
-        let Self { profile, rules, customs, changed, mutation, parameterized, options, objects: _, of_objects: _ } =
-            self;
+        let Self { profile, rules, customs, changed, mutation, parameterized, probes, options, .. } = self;
         let Options { style, fast_path } = *options;
         let made = |rules: &[Lowered]| rules.iter().filter(|one| makes(one.check.id)).cloned().collect::<Vec<_>>();
         let own = |customs: &[Custom]| customs.iter().filter(|one| makes(&one.check.id)).cloned().collect::<Vec<_>>();
@@ -246,6 +257,7 @@ impl Source<'_> {
             updates,
             bounds: &bounds(&rules, &as_written, mutates),
             mutated: &mutated,
+            denies_probe: probes.is_denied_by_name(part),
             style,
         };
         let variables = expressions::variables(profile, part, shape, &inputs);
@@ -255,7 +267,9 @@ impl Source<'_> {
             Shape::Workloads | Shape::Objects => RequestRules::of_workloads(),
         };
         let bindings = Bindings { profile, part, shape, rules: &rules, updates, without: false };
-        self.bound(bindings, stage, condition, variables)
+        let offered = if customs.is_empty() { Vec::new() } else { variables.clone() };
+        let pair = self.bound(bindings, stage, condition, without_unread(variables, &customs));
+        PolicyWithBindings { offered, ..pair }
     }
 
     /// The pair that evaluates objects other than pods and workloads by some checks; `None` if there are none.
@@ -281,7 +295,7 @@ impl Source<'_> {
             options.fast_path.then(|| objects::match_condition(profile, &checks, &variables, options.style)).flatten();
         let without = checks.iter().any(|check| !check.reads_parameters || check.is_of_catalogue);
         let bindings = Bindings { profile, part, shape: Shape::Objects, rules: &rules, updates, without };
-        Some(self.bound(bindings, stage, condition, variables))
+        Some(self.bound(bindings, stage, condition, without_unread(variables, &[])))
     }
 
     /// A policy with these variables, and its bindings.
@@ -304,22 +318,24 @@ impl Source<'_> {
             binding,
             updates: of_updates,
             others,
+            offered: Vec::new(),
         }
     }
 }
 
 /// The variables of mutation that these rules read, also through each other.
 fn read_by(rules: &[Lowered], mutated: Vec<(String, String, String)>) -> Vec<(String, String, String)> {
-    let mut read: Vec<_> = Vec::new();
-    // Each reads only those before it.
-    for one in mutated.into_iter().rev() {
-        let name = format!("variables.{}", one.0);
-        let texts = rules.iter().flat_map(Lowered::texts).chain(read.iter().map(|(_, _, text)| text));
-        let is_read = texts.into_iter().any(|text| text.contains(&name));
-        read.extend(is_read.then_some(one));
-    }
-    read.reverse();
-    read
+    used(mutated, |(name, _, text)| (name, text), rules.iter().flat_map(Lowered::texts))
+}
+
+/// The variables that the validation of a policy with these custom checks of pods reads, also through each other.
+fn without_unread(variables: Vec<Variable>, customs: &[Custom]) -> Vec<Variable> {
+    let read_by = |custom: &Custom| variables_read(&parse_unexpanded(custom.violations(), SYNTAX).ok()?.root);
+    // An administrator can write the name of a variable in more ways than one.
+    let Some(named) = customs.iter().map(read_by).collect::<Option<Vec<_>>>() else { return variables };
+    let named = named.into_iter().flatten().map(|name| format!("variables.{name}"));
+    let texts = named.chain([VALIDATION.to_owned(), message(Some(0))]);
+    used(variables, |one| (&one.name, &one.expression), texts)
 }
 
 /// Whether a policy with these checks reads the parameters of the namespace. A custom check may read the variables of
@@ -368,6 +384,9 @@ fn message(ends: Option<usize>) -> String {
     )
 }
 
+/// CEL of type bool: the validation of a policy that evaluates.
+const VALIDATION: &str = "variables.violations.size() == 0";
+
 /// The spec, with each default of the API server written out, so that the controller can compare what it reads back
 /// with what it wrote.
 fn policy_spec(
@@ -386,7 +405,7 @@ fn policy_spec(
         match_conditions: condition.map(|condition| vec![condition]),
         variables: Some(variables),
         validations: Some(vec![Validation {
-            expression: "variables.violations.size() == 0".to_owned(),
+            expression: VALIDATION.to_owned(),
             message: Some(format!("violates ToolSecurityProfile {}", profile_name(profile))),
             message_expression: Some(style.expression("", message(end))),
             reason: Some("Forbidden".to_owned()),

@@ -16,7 +16,7 @@ use palisade_checks::{
 use crate::{
     Custom, ExpressionStyle, Lowered,
     exceptions::{ExemptionScope, excepted_checks, how_to_ask, unless_lifted},
-    metadata::profile_name,
+    metadata::{PROBE_NAMES, PROBE_VIOLATION, profile_name},
     updates::{PodUpdates, Unchanged, template},
     workloads,
 };
@@ -46,6 +46,8 @@ pub(crate) struct PolicyInputs<'a> {
     pub bounds: &'a [&'static Bound],
     /// Variables about the mutation of the pod that a template becomes: name, meaning, CEL.
     pub mutated: &'a [(String, String, String)],
+    /// Whether it denies the violating probe by its name, because no check is known to deny it.
+    pub denies_probe: bool,
     pub style: ExpressionStyle,
 }
 
@@ -69,7 +71,7 @@ pub(crate) fn variables(
     shape: Shape,
     inputs: &PolicyInputs<'_>,
 ) -> Vec<Variable> {
-    let &PolicyInputs { rules, declared, customs, as_written, updates, bounds, mutated, style } = inputs;
+    let &PolicyInputs { rules, declared, customs, as_written, updates, bounds, mutated, denies_probe, style } = inputs;
     let name = profile.metadata.name.as_deref().unwrap_or_default();
     // No exception is for a check of a policy without parameters.
     let excepted = if updates == PodUpdates::AsCreation { BTreeSet::default() } else { excepted_checks(&profile.spec) };
@@ -140,10 +142,13 @@ pub(crate) fn variables(
     } else {
         "params.spec.problem != ''"
     };
-    let judged = unchanged.judged(&found, &of_customs, |found| match updates {
-        PodUpdates::AsCreation => found,
-        PodUpdates::WithoutParameters | PodUpdates::WithParameters => {
-            format!("{problem} ? ['[parameters] namespace: ' + params.spec.problem] : {found}")
+    let judged = unchanged.judged(&found, &of_customs, |found| {
+        let found = if denies_probe { unless_probe(&found) } else { found };
+        match updates {
+            PodUpdates::AsCreation => found,
+            PodUpdates::WithoutParameters | PodUpdates::WithParameters => {
+                format!("{problem} ? ['[parameters] namespace: ' + params.spec.problem] : {found}")
+            }
         }
     });
     // The policy knows the length of a list before it loops over it.
@@ -151,8 +156,22 @@ pub(crate) fn variables(
     let about = "violations of all checks; exempt requests and pods above a limit are not evaluated";
     all.push(VIOLATIONS, about, format!("variables.exempt ? [] : {over}{judged}"));
     messages(&mut all, profile, if shape == Shape::Workloads { " in the pod template" } else { "" });
-    // A custom check may name any variable, in more ways than one.
-    if customs.is_empty() { without_unread(all.variables) } else { all.variables }
+    all.variables
+}
+
+/// CEL of type list(string): the violation of a probe with the name of those that violate, and `judged` for other objects.
+pub(crate) fn unless_probe(judged: &str) -> String {
+    let [_, violating] = PROBE_NAMES;
+    format!(
+        "{} && request.operation == 'CREATE' ? (object.metadata.name == '{violating}' \
+         ? ['[{PROBE_VIOLATION}] ' + request.kind.kind + ': a probe'] : []) : {judged}",
+        is_probe()
+    )
+}
+
+/// CEL of type bool: whether the request is in the probe namespace.
+pub(crate) fn is_probe() -> String {
+    format!("request.namespace == {}", cel::quote(names::PROBE_NAMESPACE))
 }
 
 /// The variables about the message of a denial. `whose` follows the name of the profile.
@@ -170,16 +189,6 @@ pub(crate) fn messages(all: &mut Variables, profile: &ToolSecurityProfile, whose
         let lowered = format!("{asked} ? {} : ''", cel::quote(&format!(". {sentence}")));
         all.push(HOW_TO_ASK, "how to request an exception: spec.exceptionRequests", lowered);
     }
-}
-
-/// Variables that only some checks of the catalogue read.
-const PARTS: [&str; 3] = ["podSecurityContext", "volumes", "annotations"];
-
-fn without_unread(mut variables: Vec<Variable>) -> Vec<Variable> {
-    let read = |name: &str| variables.iter().any(|one| one.expression.contains(&format!("variables.{name}")));
-    let unread: Vec<_> = PARTS.into_iter().filter(|name| !read(name)).collect();
-    variables.retain(|one| !unread.contains(&one.name.as_str()));
-    variables
 }
 
 /// The variables of a policy, while they are collected.

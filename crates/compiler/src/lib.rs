@@ -11,12 +11,12 @@
 //!
 //! Each module uses only modules before it:
 //!
-//! 1. Expressions in general: `tree`, `fold`, `style`.
+//! 1. Expressions in general: `tree`, `fold`, `style`, `used`.
 //! 2. The parts of a profile: `exceptions`, `kinds`, `custom`, `exemptions`, `resolve`, `templates`, `rollout`, `own_stage`.
 //! 3. The requests that policies match, and the fields that they read: `metadata`, `matching`, `reads`, `object_requests`,
 //!    `workloads`, `updates`.
 //! 4. The content of policies: `mutation`, `mutated`, `expressions`, `fast`, `objects`.
-//! 5. Objects: `native`, `registration`, `bindings`, `guard`, `bundle`, `probes`.
+//! 5. Objects: `native`, `registration`, `bindings`, `guard`, `probes`, `bundle`.
 #![warn(missing_docs)]
 
 mod bindings;
@@ -46,6 +46,7 @@ mod style;
 mod templates;
 mod tree;
 mod updates;
+mod used;
 mod workloads;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -179,10 +180,26 @@ impl Compiled {
         kinds
     }
 
+    /// Whether the profile has a check of objects other than pods and workloads, at whatever stage.
+    pub fn has_object_checks(&self) -> bool {
+        !self.object_checks.is_empty() || self.customs.iter().any(|one| one.check.target == CustomTarget::Object)
+    }
+
+    /// The strictest stage, in the probe namespace, of the policies that evaluate a check of the catalogue or a custom
+    /// check; `None` if none does: the profile restricts nothing.
+    pub fn strictest_stage(&self) -> Option<Stage> {
+        let parts = || Part::ALL.into_iter().filter(|part| self.probes.question(*part).is_some());
+        Stage::ALL.into_iter().find(|stage| parts().any(|part| self.acts(part, (*stage).into())))
+    }
+
     /// Whether a part denies in the probe namespace.
     pub fn denies(&self, part: Part) -> bool {
+        self.acts(part, Stage::Deny.into())
+    }
+
+    fn acts(&self, part: Part, action: &str) -> bool {
         let actions = self.probed_binding(part).map(|binding| &binding.spec.validation_actions);
-        actions.is_some_and(|actions| actions.iter().any(|action| action == "Deny"))
+        actions.is_some_and(|actions| actions.iter().any(|one| one == action))
     }
 
     /// A part that denies a probe in the probe namespace; `None` if none does.
@@ -321,8 +338,11 @@ pub fn compile_with(profile: &ToolSecurityProfile, options: Options) -> Result<C
     let own = own.map(|custom| custom.check.id.as_str());
     exceptions.set_of_objects(object_checks.iter().copied().chain(own));
     let options = Options { style, fast_path };
-    let bundle = bundle::bundle(profile, (&lowered, &objects), &customs, mutation.as_ref(), parameterized, options);
-    let probes = Probes::new(profile, &settings, &resolver, parameterized);
+    let of_pods = customs.iter().filter(|custom| custom.check.target != CustomTarget::Object);
+    let of_pods: Vec<_> = checks.iter().copied().chain(of_pods.map(|custom| custom.check.id.as_str())).collect();
+    let probes = Probes::new(profile, &settings, &resolver, parameterized, &of_pods);
+    let rules = (&lowered[..], &objects[..]);
+    let bundle = bundle::bundle(profile, rules, &customs, mutation.as_ref(), parameterized, &probes, options);
     let implied = implied(spec, &settings);
     Ok(Compiled {
         profile: name,

@@ -12,7 +12,8 @@ use palisade_api::{ToolSecurityProfile, names};
 
 /// The names of the probes that comply and that violate.
 pub(crate) const PROBE_NAMES: [&str; 2] = ["palisade-probe-compliant", "palisade-probe-violating"];
-/// The id of the violation of the probes of policies for objects.
+/// The id of the violation of a probe that policies deny by its name: those for objects, and those for pods and
+/// workloads whose checks no pod of the catalogue violates.
 pub(crate) const PROBE_VIOLATION: &str = "probe";
 
 /// The name of a profile.

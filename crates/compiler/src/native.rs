@@ -18,6 +18,7 @@ use serde_json::{Value as Json, json};
 use crate::{
     ExpressionStyle, Mutation, expressions, fast,
     metadata::{metadata, param_kind, param_ref},
+    used::used,
 };
 
 /// A policy that mutates pods, and the binding that activates it.
@@ -219,14 +220,9 @@ impl<'a> Parts<'a> {
                 *expression = format!("params.spec.problem != '' ? [] : ({expression})");
             }
         }
-        let of_mutations = expressions.iter().map(|(_, text)| text.clone());
-        let texts: Vec<_> = variables.iter().map(|(_, _, text)| text.clone()).chain(of_mutations).collect();
-        let used = |name: &str| {
-            mutation.redirect.is_some() || texts.iter().any(|text| text.contains(&format!("variables.{name}")))
-        };
-        let variables = variables
+        let of_mutations: Vec<_> = expressions.iter().map(|(_, text)| text.clone()).collect();
+        let variables = used(variables, |(name, _, text)| (name, text), of_mutations)
             .into_iter()
-            .filter(|(name, ..)| used(name))
             .map(|(name, about, lowered)| Variable {
                 name: name.to_owned(),
                 expression: style.expression(about, lowered),

@@ -18,11 +18,13 @@ use crate::{
     Custom, ExpressionStyle, LoweredObject,
     custom::applies,
     exceptions::excepted_checks,
-    expressions::{EXCEPTED, EXCEPTED_HERE, UPDATED, VIOLATIONS, Variables, exempt_users, messages},
+    expressions::{
+        EXCEPTED, EXCEPTED_HERE, UPDATED, VIOLATIONS, Variables, exempt_users, is_probe, messages, unless_probe,
+    },
     fast::MAY_VIOLATE,
     fold::fold,
     matching::{EvaluatedResource, is_status_with_metadata},
-    metadata::{PROBE_NAMES, PROBE_VIOLATION, profile_name},
+    metadata::profile_name,
     object_requests::{RESOURCE, by_status, is_of, is_of_any, named, resources_of, texts},
     reads::Reads,
     style::SYNTAX,
@@ -250,11 +252,6 @@ pub(crate) fn match_condition(
     Some(MatchCondition { name: MAY_VIOLATE.to_owned(), expression: style.tree(about, &fold(condition))? })
 }
 
-/// CEL of type bool: whether the request is in the probe namespace.
-fn is_probe() -> String {
-    format!("request.namespace == {}", cel::quote(names::PROBE_NAMESPACE))
-}
-
 /// The variables, in the order in which they depend on each other.
 pub(crate) fn variables(
     profile: &ToolSecurityProfile,
@@ -344,15 +341,10 @@ pub(crate) fn variables(
     }
     // A probe shows that the API server has read this policy, its binding and the parameters. No object of some kinds is
     // known that complies, or the API server may not have the kind.
-    let [_, violating] = PROBE_NAMES;
-    let is_probe = format!("{is_probe} && request.operation == 'CREATE'");
-    let mut judged = format!(
-        "{is_probe} ? (object.metadata.name == '{violating}' ? ['[{PROBE_VIOLATION}] ' + request.kind.kind + ': a probe'] : []) : {}",
-        found.join(" + ")
-    );
+    let mut judged = unless_probe(&found.join(" + "));
     if !reading.is_empty() {
         judged = format!(
-            "(({is_probe}) || {}) && params.spec.problem != '' ? ['[parameters] namespace: ' + params.spec.problem] : {judged}",
+            "(({is_probe} && request.operation == 'CREATE') || {}) && params.spec.problem != '' ? ['[parameters] namespace: ' + params.spec.problem] : {judged}",
             cel::any(&reading)
         );
     }

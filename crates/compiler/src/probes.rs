@@ -4,7 +4,6 @@ use palisade_api::{
     Settings, ToolSecurityParamsSpec, ToolSecurityProfile, catalogue,
     names::{self, Part, Shape},
 };
-use palisade_checks::Check;
 use palisade_kube_json::{
     json::Change as _,
     pod,
@@ -28,11 +27,12 @@ pub struct Probes {
     pub params: Option<ToolSecurityParamsSpec>,
     /// A pod that must be admitted.
     pub compliant: Probe,
-    /// A pod that violates what the policies of shapes evaluate; `None` if they allow everything.
+    /// A pod that violates what the policies of shapes evaluate; `None` if they allow everything. If the catalogue has
+    /// none, for example because all checks are custom, the policies deny it by its name.
     pub violating: Option<Probe>,
     /// A pod that must be admitted by the policies of checks with a separate stage.
     pub compliant_checks: Probe,
-    /// A pod that violates one of these checks; `None` if there are none, or none is known.
+    /// A pod that violates one of these checks; `None` if there are none.
     pub violating_checks: Option<Probe>,
     /// For the policy for objects other than pods and workloads, and for that of their checks with a separate stage: an
     /// object that must be admitted, and one that must be denied.
@@ -64,11 +64,13 @@ pub struct Probe {
 }
 
 impl Probes {
+    /// `checks` are the ids of all checks of pods that the profile makes.
     pub(crate) fn new(
         profile: &ToolSecurityProfile,
         settings: &Settings,
         resolver: &Resolver,
         parameterized: bool,
+        checks: &[&str],
     ) -> Self {
         let fixed = [("kubernetes.io/metadata.name".to_owned(), names::PROBE_NAMESPACE.to_owned())].into();
         let values = resolver.sample();
@@ -82,11 +84,16 @@ impl Probes {
         let compliant = Probe { check: None, pod: compliant };
         // Last check first: the first ones forbid what an API server may deny on its own (--allow-privileged=false),
         // which would show nothing about the policy.
-        let violating = |is_candidate: &dyn Fn(&Check) -> bool| {
-            catalogue::ALL.iter().rev().filter(|check| is_candidate(check)).find_map(|check| {
-                let mut pod = compliant.pod.clone();
-                *pod.at_mut(&["metadata", "name"]) = NAMES[1].into();
+        let violating = |is_candidate: &dyn Fn(&str) -> bool| {
+            let mut pod = compliant.pod.clone();
+            *pod.at_mut(&["metadata", "name"]) = NAMES[1].into();
+            let of_catalogue = catalogue::ALL.iter().rev().filter(|check| is_candidate(check.id)).find_map(|check| {
+                let mut pod = pod.clone();
                 (check.violate)(settings, &values, &mut pod).then_some(Probe { check: Some(check.id), pod })
+            });
+            of_catalogue.or_else(|| {
+                let evaluates = checks.iter().any(|id| is_candidate(id));
+                evaluates.then_some(Probe { check: Some(PROBE_VIOLATION), pod })
             })
         };
         let of_checks = |mut probe: Probe| {
@@ -99,12 +106,22 @@ impl Probes {
         Self {
             labels: palisade_kube_json::selector::satisfying(&profile.spec.namespace_selector, &fixed),
             params: parameterized.then(|| ToolSecurityParamsSpec::of(&values)),
-            violating: violating(&|check| own.is_none_or(|own| own.shape_judges(check.id))),
-            violating_checks: own.and_then(|own| violating(&|check| own.has(check.id))).map(of_checks),
+            violating: violating(&|check| own.is_none_or(|own| own.shape_judges(check))),
+            violating_checks: own.and_then(|own| violating(&|check| own.has(check))).map(of_checks),
             compliant_checks: of_checks(compliant.clone()),
             compliant,
             of_objects,
         }
+    }
+
+    /// Whether the policy for a part of pods or workloads denies the violating probe by its name.
+    pub(crate) fn is_denied_by_name(&self, part: Part) -> bool {
+        let probe = match part {
+            Part::Judge(_) => &self.violating,
+            Part::Checks(_) => &self.violating_checks,
+            Part::Guard => &None,
+        };
+        probe.as_ref().is_some_and(|probe| probe.check == Some(PROBE_VIOLATION))
     }
 
     /// The probe of the policy for a part; `None` if no object can show that it is active: the policy allows

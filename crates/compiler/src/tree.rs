@@ -180,6 +180,17 @@ pub(crate) fn variables(of: &Node) -> Vec<Arc<str>> {
     }
 }
 
+/// The policy's variables that it reads; `None` if it could read others, for example by `variables.?name`.
+pub(crate) fn variables_read(of: &Node) -> Option<Vec<Arc<str>>> {
+    match &of.expr {
+        Expr::Ident(name) if &**name == "variables" => None,
+        Expr::Select { operand, field, .. } if matches!(&operand.expr, Expr::Ident(name) if &**name == "variables") => {
+            Some(vec![Arc::clone(field)])
+        }
+        _ => Some(of.children().map(variables_read).collect::<Option<Vec<_>>>()?.concat()),
+    }
+}
+
 /// The expression with the definitions of the policy's variables in their place; `None` if one has no definition here.
 pub(crate) fn inlined(of: Node, definition: &dyn Fn(&str) -> Option<Node>) -> Option<Node> {
     if let Some(name) = variable(&of) {

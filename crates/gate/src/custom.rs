@@ -44,13 +44,10 @@ pub(crate) fn diagnose(
         Admission { params: params.is_some().then_some(Type::Dyn), authorizer: false, ..Admission::default() };
     let mut environment = Environment::kubernetes(oldest, Mode::New).with_admission(&admission);
     let of_objects = environment.clone();
-    // The variables that a policy for pods declares before its first custom check: each with custom checks has all.
+    // Those before the first custom check. Each policy for pods with custom checks offers the same.
     let is_own = |name: &str| compiled.customs.iter().any(|custom| custom.variable() == name);
-    let policy = compiled.bundle.judging(Shape::Pods).find_map(|(_, pair)| {
-        let spec = pair.policy.spec.as_ref()?;
-        spec.variables.iter().flatten().any(|variable| is_own(&variable.name)).then_some(spec)
-    });
-    let offered = policy.and_then(|spec| spec.variables.as_deref()).unwrap_or_default();
+    let offered = compiled.bundle.judging(Shape::Pods).map(|(_, pair)| &pair.offered[..]);
+    let offered = offered.into_iter().find(|offered| !offered.is_empty()).unwrap_or_default();
     let offered = offered.iter().take_while(|variable| !is_own(&variable.name));
     let mut variables = Vec::new();
     for variable in offered {

@@ -258,7 +258,9 @@ impl BoundPolicy<'_> {
     /// Custom checks are not evaluated in the probe namespace: no pod is known to comply with them.
     fn create_probe(&self, probe: &Probe) -> Result<Decision, Diagnostic> {
         let mut object = self.shown(&probe.pod);
-        *object.at_mut(&["metadata", "labels"]) = probe.pod["metadata"]["labels"].clone();
+        for field in ["name", "labels"] {
+            *object.at_mut(&["metadata", field]) = probe.pod["metadata"][field].clone();
+        }
         self.evaluate(names::PROBE_NAMESPACE, Operation::Create, "", &object, &Json::Null)
     }
 

@@ -109,9 +109,14 @@ pub(crate) fn diagnose(compiled: &Compiled, part: Part, pair: &PolicyWithBinding
     for check in objects::ALL.iter().filter(|check| compiled.object_checks.contains(&check.id)) {
         for fixture in serde_saphyr::from_str::<Vec<ObjectFixture>>(check.fixtures).unwrap_or_default() {
             let Some(sent) = fixture.request(check, "tenant") else { continue };
-            let FixtureRequest { group, resource, subresource, name, object, .. } = &sent;
+            let FixtureRequest { group, resource, subresource, name, object, stored, .. } = &sent;
             let request = ValidationRequest {
-                operation: if sent.is_connection() { Operation::Connect } else { Operation::Create },
+                operation: match stored {
+                    Some(_) => Operation::Update,
+                    None if sent.is_connection() => Operation::Connect,
+                    None => Operation::Create,
+                },
+                old_object: stored.as_ref().unwrap_or(&Json::Null),
                 group: Some(group),
                 resource: Some(resource),
                 subresource,

@@ -105,10 +105,9 @@ fn probe_pods_of_every_fixture_pass_the_gate() {
         let restricts = !compiled.checks.is_empty();
         let violating = compiled.probes.violating.clone();
         match palisade_gate::check(compiled) {
-            Ok(_) => {
-                if let Some(probe) = violating {
-                    assert!(restricts, "{name}: {probe:?}");
-                }
+            Ok(checked) => {
+                assert_eq!(violating.is_some(), restricts, "{name}: {violating:?}");
+                assert_eq!(checked.strictest_stage().is_some(), restricts, "{name}");
             }
             Err(rejected) => panic!("{name}: {rejected}"),
         }

@@ -211,3 +211,75 @@ fn a_label_that_a_namespace_need_not_have_is_a_mistake() {
     let custom = json!({"id": "own", "expression": "namespaceObject.metadata.lables.size() == 0", "message": "m"});
     assert!(refused(&custom).contains("undefined field 'lables'"));
 }
+
+/// No pod is known to violate a custom check. Without other checks, policies deny the probe by its name, also beside a
+/// fast path that would skip it, and where checks have a separate stage.
+#[test]
+fn profile_of_custom_checks_alone_has_probes() {
+    let of = |target: &str, expression: &str| json!({"id": format!("of{target}"), "target": target, "message": "no", "expression": expression});
+    let (of_pod, of_containers) =
+        (of("Pod", "!has(variables.spec.hostNetwork)"), of("Containers", "has(container.image)"));
+    for (checks, stages) in [
+        (json!([of_pod]), json!({"workloads": "Deny"})),
+        (json!([of_containers]), json!({})),
+        (json!([of("Volumes", "volume.name != 'a'")]), json!({})),
+        (json!([of("Pod", "1 == 1")]), json!({})),
+        (json!([of_pod, of_containers]), json!({"pods": "Warn", "checks": {"ofPod": "Deny"}})),
+        (json!([of_pod, of_containers]), json!({"checks": {"ofPod": "Audit"}})),
+        (json!([of_pod, of_containers]), json!({"pods": "Audit", "checks": {"ofPod": "Audit"}})),
+    ] {
+        let profile = json!({
+            "apiVersion": "toolsecurity.dev/v1alpha1", "kind": "ToolSecurityProfile", "metadata": {"name": "test"},
+            "spec": {
+                "namespaceSelector": {"matchLabels": {"a": "b"}}, "baseline": "Privileged", "enforcement": stages,
+                "customChecks": checks,
+            },
+        });
+        let compiled = compile(&serde_json::from_value::<ToolSecurityProfile>(profile).unwrap()).unwrap();
+        // The gate asks each policy for its answers to the probes.
+        let checked = check(compiled).unwrap_or_else(|rejected| panic!("{stages}: {rejected}"));
+        for (part, pair) in checked.bundle.pairs() {
+            assert!(pair.has_fast_path(), "{stages} {part:?}");
+            let question = checked.probes.question(part).unwrap();
+            let kind = question.violating["kind"].as_str().unwrap();
+            let policy = Validator::new(&pair.policy).unwrap();
+            let admits = |namespace: &str, object: &Json| {
+                let mut object = object.clone();
+                object["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z".into();
+                let request = ValidationRequest { namespace, ..ValidationRequest::create(kind, &object) };
+                policy.evaluate(&request).unwrap() == Decision::Admit
+            };
+            let answers = ["palisade-probe", "tenant"]
+                .map(|namespace| [&question.compliant, &question.violating].map(|object| admits(namespace, object)));
+            assert_eq!(answers, [[true, false], [true, true]], "{stages} {part:?}");
+        }
+    }
+}
+
+/// A policy has the variables of the catalogue that its custom checks read, however they write the names, and no others.
+#[test]
+fn policies_have_the_variables_that_custom_checks_read() {
+    let all = ["podSecurityContext", "containers", "volumes", "annotations"];
+    for (expression, expected) in [
+        ("1 == 1", &[][..]),
+        ("variables.volumes.size() < 3", &["volumes"]),
+        ("variables\n  // it's a list\n  . volumes.size() < 3", &["volumes"]),
+        ("has(variables.volumes)", &["volumes"]),
+        ("variables.podSecurityContext == {} && variables.annotations == {}", &["podSecurityContext", "annotations"]),
+        // A string and a loop variable name no variable of the policy.
+        ("'variables.volumes' != variables.annotations[?'a'].orValue('')", &["annotations"]),
+    ] {
+        let custom = json!({"id": "own", "expression": expression, "message": "no"});
+        let compiled = compiled(&custom);
+        let policy = compiled.bundle.pods.policy.spec.as_ref().unwrap();
+        let names: Vec<_> = policy.variables.iter().flatten().map(|one| one.name.as_str()).collect();
+        let found: Vec<_> = all.into_iter().filter(|name| names.contains(name)).collect();
+        // Exempt requests are known by annotations, and the limits of lists are those of all of a pod's lists.
+        assert!(expected.iter().all(|name| found.contains(name)), "{expression}: {found:?}");
+        assert_eq!(found.contains(&"podSecurityContext"), expected.contains(&"podSecurityContext"), "{expression}");
+        check(compiled).unwrap_or_else(|rejected| panic!("{expression}: {rejected}"));
+    }
+    // The names that no policy has are errors, with or without other checks.
+    let custom = json!({"id": "own", "expression": "variables.volums == []", "message": "no"});
+    assert!(refused(&custom).contains("undefined field 'volums'"), "{}", refused(&custom));
+}

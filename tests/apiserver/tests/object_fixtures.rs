@@ -119,11 +119,18 @@ async fn install(cluster: &Cluster, case: &Case) -> TestResult {
         let api = Api::<ToolSecurityParams>::namespaced(cluster.admin.clone(), namespace);
         api.create(&PostParams::default(), &params).await?;
     }
-    // The API server looks up the account before it evaluates policies.
-    if let Some(sent) = case.fixture.request(case.check, namespace).filter(|sent| sent.subresource == "token") {
-        let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": sent.name}});
-        let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts");
-        let verdict = cluster.create_at(&path, &account).await;
+    let sent = case.fixture.request(case.check, namespace).ok_or("no kind of the check")?;
+    // The API server looks up the account, and the object that an update changes, before it evaluates policies.
+    let existing = match &sent.stored {
+        None if sent.subresource == "token" => {
+            let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": sent.name}});
+            Some((format!("/api/v1/namespaces/{namespace}/serviceaccounts"), account))
+        }
+        None => None,
+        Some(stored) => Some((collection(&sent, namespace), stored.clone())),
+    };
+    if let Some((path, object)) = existing {
+        let verdict = cluster.create_at(&path, &object).await;
         ensure!(verdict == Verdict::Admitted, "{path}: {verdict:?}");
     }
     // Not labelled as the operator's own, which it would remove.
@@ -167,7 +174,17 @@ async fn judge(cluster: &Cluster, case: &Case) -> TestResult {
 
 /// The methods that send the request. Each method connects.
 fn methods(sent: &FixtureRequest) -> &'static [&'static str] {
-    if sent.is_connection() { &["GET", "POST"] } else { &["POST"] }
+    match sent.stored {
+        Some(_) => &["PUT"],
+        None if sent.is_connection() => &["GET", "POST"],
+        None => &["POST"],
+    }
+}
+
+/// The path at which objects of the kind are created in a namespace.
+fn collection(FixtureRequest { group, version, resource, .. }: &FixtureRequest, namespace: &str) -> String {
+    let root = if group.is_empty() { "/api".to_owned() } else { format!("/apis/{group}") };
+    format!("{root}/{version}/namespaces/{namespace}/{resource}")
 }
 
 /// Sends the request of a fixture: as a dry run, if the API server stores the object.
@@ -178,15 +195,18 @@ async fn ask(
     sent: &FixtureRequest,
     namespace: &str,
 ) -> Result<Verdict, Box<dyn std::error::Error + Send + Sync>> {
-    let FixtureRequest { group, version, resource, subresource, name, object, .. } = sent;
+    let FixtureRequest { subresource, name, object, .. } = sent;
     let object: Json = serde_json::from_str(&object.to_string().replace(TENANT, namespace))?;
-    let root = if group.is_empty() { "/api".to_owned() } else { format!("/apis/{group}") };
-    let path = format!("{root}/{version}/namespaces/{namespace}/{resource}");
+    let path = collection(sent, namespace);
     if subresource.is_empty() {
         return Ok(cluster.dry_run_at(client, &path, &object).await);
     }
     let path = format!("{path}/{name}/{subresource}");
-    let path = if sent.is_connection() { connection(&path, &object) } else { path };
+    let path = match sent.stored {
+        Some(_) => format!("{path}?dryRun=All"),
+        None if sent.is_connection() => connection(&path, &object),
+        None => path,
+    };
     Ok(cluster.ask_as(client, method, &path, &object).await)
 }
 
@@ -218,11 +238,14 @@ fn is_unsettled(verdict: &Verdict) -> bool {
     }
 }
 
-/// Whether no policy denied a request. There is no pod and no Service, which the API server looks up after admission.
+/// Whether no policy denied a request. There is no pod and no Service to connect to, which the API server looks up after
+/// admission.
 fn is_admitted(sent: &FixtureRequest, verdict: &Verdict) -> bool {
     match verdict {
         Verdict::Admitted => true,
-        Verdict::Refused(404, text) => !sent.subresource.is_empty() && text.contains("not found"),
+        Verdict::Refused(404, text) => {
+            !sent.subresource.is_empty() && sent.stored.is_none() && text.contains("not found")
+        }
         Verdict::Denied(_) | Verdict::Refused(..) => false,
     }
 }

@@ -89,7 +89,7 @@ fn reading(sources: &[Arc<Source>], accepted: &[Accepted]) -> Result<Vec<Problem
 /// A policy and its bindings under names for files. They have no owner: the owner is an object of the API.
 fn of_pair(pair: &PolicyWithBindings) -> Result<Vec<Json>, serde_json::Error> {
     let mut pair = pair.clone();
-    let PolicyWithBindings { policy, binding, updates, others } = &mut pair;
+    let PolicyWithBindings { policy, binding, updates, others, offered: _ } = &mut pair;
     let mut bindings: Vec<_> = [binding].into_iter().chain(updates).chain(others).collect();
     for metadata in [&mut policy.metadata].into_iter().chain(bindings.iter_mut().map(|one| &mut one.metadata)) {
         metadata.owner_references = None;

@@ -93,15 +93,19 @@ pub(crate) fn match_condition(
         let args = vec![ident(TEMPLATE), sufficient];
         sufficient = node(Expr::Call { function: "exists".into(), target: Some(Box::new(of)), args });
     }
+    let mut conditions = Vec::new();
+    if inputs.denies_probe {
+        conditions.push(call("!_", vec![is_probe()]));
+    }
     if inputs.updates != PodUpdates::AsCreation {
         // Without parameters, and where they have a problem, the policy says so.
         let params = ident("params");
         let problem = select(select(params.clone(), "spec"), "problem");
-        let mut conditions = vec![
-            call("_!=_", vec![params, node(Expr::Literal(Literal::Null))]),
-            call("_==_", vec![problem, literal::string("")]),
-        ];
+        conditions.push(call("_!=_", vec![params, node(Expr::Literal(Literal::Null))]));
+        conditions.push(call("_==_", vec![problem, literal::string("")]));
         conditions.extend(assumed);
+    }
+    if !conditions.is_empty() {
         conditions.push(sufficient);
         sufficient = all_of(conditions);
     }
@@ -240,6 +244,10 @@ fn complies(cases: &Cases<'_>, custom: &Custom) -> Option<Test> {
         own = node(Expr::Call { function: "all".into(), target, args: vec![ident(item), own] });
     }
     // Custom checks do not judge probes.
-    let namespace = call("_==_", vec![select(ident("request"), "namespace"), literal::string(names::PROBE_NAMESPACE)]);
-    Some(Test::Any(vec![Test::Is(namespace, true), Test::Is(own, true)]))
+    Some(Test::Any(vec![Test::Is(is_probe(), true), Test::Is(own, true)]))
+}
+
+/// Whether the request is in the probe namespace.
+fn is_probe() -> Node {
+    call("_==_", vec![select(ident("request"), "namespace"), literal::string(names::PROBE_NAMESPACE)])
 }

@@ -170,10 +170,20 @@ fn parts_of_the_pod_are_left_out_only_where_nothing_can_read_them() {
     // Pods have annotations that say which of them mirror static pods.
     assert_eq!(defined(&privileged), [0, 0, 1]);
     assert_eq!(defined(&json!({})), [2, 2, 2]);
-    for expression in ["variables.?volumes.hasValue()", "variables['volumes'].size() == 0", "true"] {
+    for (expression, expected) in [
+        ("variables.?volumes.hasValue()", [2, 2, 2]),
+        ("variables['volumes'].size() == 0", [2, 2, 2]),
+        ("variables.podSecurityContext == {}", [2, 2, 2]),
+        // The limits of all lists are checked before a custom check.
+        ("true", [0, 2, 2]),
+    ] {
         let mut custom = privileged.clone();
         custom["customChecks"] = json!([{"id": "own", "message": "m", "expression": expression}]);
-        assert_eq!(defined(&custom), [2, 2, 2], "{expression}");
+        let compiled = compiled(&custom);
+        assert_eq!(defined(&custom), expected, "{expression}");
+        // The gate compiles each custom check with all of them.
+        let offered: Vec<_> = compiled.bundle.pods.offered.iter().map(|one| one.name.as_str()).collect();
+        assert!(parts.iter().all(|part| offered.contains(part)), "{expression}: {offered:?}");
     }
 }
 

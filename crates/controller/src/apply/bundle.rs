@@ -143,7 +143,7 @@ async fn write_pair(
     write_policy(cx, accepted, state, &desired.policy, observed.policy.as_deref()).await?;
     // A binding is written before the bindings that exclude its requests: for a moment a request may be evaluated
     // twice, but it is always evaluated.
-    let PolicyWithBindings { policy: _, binding, updates, others } = desired;
+    let PolicyWithBindings { policy: _, binding, updates, others, offered: _ } = desired;
     for binding in others.iter().chain(updates).chain([binding]) {
         write_object(cx, accepted, state, binding, observed.binding(binding)).await?;
     }

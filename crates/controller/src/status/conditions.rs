@@ -221,16 +221,23 @@ pub fn without_probe(verdict: &Verdict, programmed: &Condition, accepted: &Accep
     if programmed.status != ConditionStatus::True {
         return Some(not_programmed("the profile is not programmed"));
     }
-    match accepted.compiled.probed_stage() {
-        Stage::Deny => {}
-        stage => {
-            let reason = if stage == Stage::Warn { Reason::StageWarn } else { Reason::StageAudit };
-            let text = format!("the stage is {stage}: an object that violates the profile {}", stage.consequence());
-            return Some(condition(reason, &text));
-        }
-    }
-    let restricts = accepted.compiled.denying_part().is_some();
-    (!restricts).then(|| condition(Reason::NothingRestricted, "the profile has no restrictions"))
+    let compiled = &accepted.compiled;
+    let Some(strictest) = compiled.strictest_stage() else {
+        let text = "no check restricts pods, workloads or other objects";
+        return Some(condition(Reason::NothingRestricted, text));
+    };
+    let (of, stage) = match compiled.probed_stage() {
+        // Pods have no check, or only some with a separate stage.
+        Stage::Deny => (" of all checks", strictest),
+        stage => ("", stage),
+    };
+    let reason = match stage {
+        Stage::Deny => return None,
+        Stage::Warn => Reason::StageWarn,
+        Stage::Audit => Reason::StageAudit,
+    };
+    let text = format!("the stage{of} is {stage}: an object that violates the profile {}", stage.consequence());
+    Some(condition(reason, &text))
 }
 
 /// The condition Enforced before the first answer of a probe: false, unless the status already reports this generation
@@ -245,7 +252,7 @@ mod tests {
     use std::sync::Arc;
 
     use palisade_api::{NamespaceStages, ScanStatus, ToolSecurityProfile};
-    use serde_json::json;
+    use serde_json::{Value as Json, json};
 
     use super::*;
 
@@ -325,6 +332,73 @@ mod tests {
         }
         let unscanned = enforced(&profile(Stage::Audit, NamespaceStages::Uniform, None), [0, 0, 20]);
         assert!(!unscanned.message.contains("den"), "{}", unscanned.message);
+    }
+
+    /// Each kind of restriction alone, at its stages. Only a profile without any restricts nothing.
+    #[test]
+    fn each_restriction_alone_is_probed_or_has_its_stage() {
+        let custom = |target: &str, kinds: Json| {
+            let mut check = json!({"id": "own", "target": target, "message": "no", "expression": "1 == 1"});
+            check.as_object_mut().expect("an object").extend(kinds.as_object().expect("an object").clone());
+            json!({"customChecks": [check]})
+        };
+        let of_pods = |target| custom(target, json!({}));
+        let of_objects = custom("Object", json!({"kinds": [{"versions": ["v1"], "resource": "services"}]}));
+        let staged = |spec: &Json, enforcement: Json| {
+            let mut spec = spec.clone();
+            spec.as_object_mut().expect("an object").insert("enforcement".to_owned(), enforcement);
+            spec
+        };
+        let service_types = json!({"network": {"allowedServiceTypes": ["ClusterIP"]}});
+        let audited = |message: &str| format!("{message}: an object that violates the profile is admitted and audited");
+        let nothing = "no check restricts pods, workloads or other objects";
+        let mut cases: Vec<(Json, Reason, String)> = Vec::new();
+        for spec in [
+            json!({"baseline": "Baseline"}),
+            json!({"baseline": "Restricted"}),
+            json!({"privileges": {"privileged": false}}),
+            json!({"users": {"requireRunAsNonRoot": true}}),
+            json!({"host": {"ports": []}}),
+            json!({"images": {"allowedRegistries": ["registry.example"]}}),
+            json!({"storage": {"maxRequest": "1Gi"}}),
+            json!({"access": {"allowedConnections": []}}),
+            service_types.clone(),
+            of_pods("Pod"),
+            of_pods("Containers"),
+            of_pods("Volumes"),
+            of_objects.clone(),
+        ] {
+            cases.push((spec, Reason::ProbesPassed, "the API server denies pods that violate the profile".to_owned()));
+        }
+        for spec in [&service_types, &of_objects] {
+            let message = audited("the stage of all checks is Audit");
+            cases.push((staged(spec, json!({"objects": "Audit"})), Reason::StageAudit, message));
+            cases.push((staged(spec, json!({"objects": "Off"})), Reason::NothingRestricted, nothing.to_owned()));
+        }
+        for spec in [of_pods("Pod"), json!({"baseline": "Baseline"})] {
+            let message = audited("the stage is Audit");
+            cases.push((staged(&spec, json!({"pods": "Audit"})), Reason::StageAudit, message));
+        }
+        let addition = json!({"mutation": {"engine": "Webhook", "inject": [{"name": "a", "labels": {"a": "b"}}]}});
+        for spec in [
+            json!({}),
+            json!({"enforcement": {"pods": "Audit"}}),
+            json!({"guardSources": true}),
+            json!({"parameters": [{"name": "team", "type": "String", "default": "none"}]}),
+            addition,
+        ] {
+            cases.push((spec, Reason::NothingRestricted, nothing.to_owned()));
+        }
+        for (spec, reason, message) in cases {
+            let mut all = json!({"namespaceSelector": {"matchLabels": {"a": "b"}}, "baseline": "Privileged"});
+            all.as_object_mut().expect("an object").extend(spec.as_object().expect("an object").clone());
+            let mut observed = profile(Stage::Deny, NamespaceStages::Uniform, None);
+            let mut changed = observed.profile.as_deref().expect("a profile").clone();
+            changed.spec = serde_json::from_value(all).unwrap_or_else(|error| panic!("{spec}: {error}"));
+            observed.profile = Ok(Arc::new(changed));
+            let found = enforced(&observed, [20, 0, 0]);
+            assert_eq!((found.reason, found.message), (reason, message), "{spec}");
+        }
     }
 
     /// Checks with a stage of their own: what Enforced says of them at each stage of the profile.

@@ -122,8 +122,12 @@ impl Enforced {
 
     /// The same for the request of a fixture.
     fn denial_in(&self, user: &FixtureUser, sent: &FixtureRequest) -> String {
-        let operation = if sent.is_connection() { Operation::Connect } else { Operation::Create };
-        let mut request = self.0.request(operation, sent.subresource, &sent.object, None).unwrap();
+        let operation = match sent.stored {
+            Some(_) => Operation::Update,
+            None if sent.is_connection() => Operation::Connect,
+            None => Operation::Create,
+        };
+        let mut request = self.0.request(operation, sent.subresource, &sent.object, sent.stored.as_ref()).unwrap();
         sent.name.clone_into(&mut request.name);
         "tool-weather".clone_into(&mut request.namespace);
         assert_eq!((&request.resource.resource, &*request.subresource), (&sent.resource, sent.subresource));

@@ -35,9 +35,9 @@ fn table_has_a_row_for_each_profile() {
     let run = cluster().run(&["status"]);
     let text = output(&run);
     assert_lines(text, &["API server v1.36.2, 3 profiles"]);
-    // PROFILE, STAGE, READY, SELECTED, READY NS, FAILED, DENY, WARN, AUDIT
-    assert_eq!(row(text, "tools")[..9], ["tools", "Deny", "True", "3", "2", "1", "2", "0", "1"]);
-    assert_eq!(row(text, "batch")[..3], ["batch", "Audit", "False"]);
+    // PROFILE, PODS, WORKLOADS, OBJECTS, READY, NAMESPACES, FAILED, DENY, WARN, AUDIT
+    assert_eq!(row(text, "tools")[..10], ["tools", "Deny", "Warn", "-", "True", "2/3", "1", "2", "0", "1"]);
+    assert_eq!(row(text, "batch")[..5], ["batch", "Audit", "Warn", "-", "False"]);
     assert_lines(text, &["FAILED NAMESPACES", "tools   tool-b   parameter uid is missing"]);
 
     // Only the named profiles.
