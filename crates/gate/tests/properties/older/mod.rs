@@ -3,7 +3,7 @@
 //! That version's `palisade render` says what a profile becomes there; this tree compiles the same profile. Then one
 //! evaluator, this tree's, judges the same requests by both: match conditions, verdicts, violations, messages. All that
 //! is not an expression must be equal as it is: what policies match, bindings, parameters of namespaces. What one of
-//! them rejects, the other must reject.
+//! them rejects, the other must reject. Policies for objects other than pods and workloads are not compared.
 //!
 //! - The fixtures of the catalogue, each by the profile of its check, as a pod and as the template of a Deployment.
 //! - Random pods by random profiles, with exemptions, exceptions, checks of an admin's own, and namespaces whose

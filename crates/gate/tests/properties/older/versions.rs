@@ -69,9 +69,13 @@ impl Version {
             conditional: 0,
             plain: BTreeMap::new(),
         };
+        let of_objects = names::policy(profile, Shape::Objects);
         for object in &objects {
             let text = |pointer: &str| object.pointer(pointer).and_then(Json::as_str).unwrap_or_default().to_owned();
             let (kind, name, namespace) = (text("/kind"), text("/metadata/name"), text("/metadata/namespace"));
+            if [&name, &text("/spec/policyName")].contains(&&of_objects) {
+                continue;
+            }
             match kind.as_str() {
                 "ToolSecurityParams" => drop(new.params.insert(namespace.clone(), object.clone())),
                 "ValidatingAdmissionPolicy" => {
