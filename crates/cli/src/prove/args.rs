@@ -19,7 +19,7 @@ Examples:
   palisade prove profile.yaml --implies restricted@v1.36
   palisade prove profile.yaml --never 'has(variables.spec.hostname)'
 
-Exit codes: 0 proved that no pod is newly admitted, or that the statement holds, 1 a pod refutes it, 2 not decided, or could
+Exit codes: 0 proved that no pod is newly admitted, or that the statement holds, 1 a pod refutes it, 2 not decided, or could \
 not run.";
 
 /// The arguments of `palisade prove`.

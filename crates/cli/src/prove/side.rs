@@ -4,6 +4,7 @@ use k8s_openapi::api::admissionregistration::v1::Variable;
 use palisade_api::{ToolSecurityProfile, names::Shape};
 use palisade_cel::Minor;
 use palisade_gate::Validator;
+use palisade_kube_json::json::merge;
 use palisade_prove::Policy;
 use serde_json::{Value as Json, json};
 
@@ -63,8 +64,11 @@ impl Side {
                 )
             }
         };
-        let mut spec = settings;
-        spec["namespaceSelector"] = json!(own.spec.namespace_selector);
+        // An expression that reads the pod as `object` has no meaning for a workload.
+        let mut spec = json!({
+            "namespaceSelector": own.spec.namespace_selector, "enforcement": {"pods": "Deny", "workloads": "Off"},
+        });
+        merge(&mut spec, &settings);
         let spec = serde_json::from_value(spec).map_err(|error| could_not_run(error.to_string()))?;
         let profile = ToolSecurityProfile::new(own.metadata.name.as_deref().unwrap_or_default(), spec);
         let accepted = profiles::accept_live(profile).map_err(|problems| {
