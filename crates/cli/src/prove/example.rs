@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use palisade_admission::requests::Operation;
 use palisade_gate::{Decision, ValidationRequest, Validator, Violation};
-use palisade_kube_json::json::set;
 use serde_json::{Map, Value as Json, json};
 
 use super::side::Side;
@@ -90,13 +89,8 @@ impl Example {
             add(&mut usual.object, &parts_of_found);
             usual
         });
-        // The namespace of probes is exempted from much, so another one is clearer.
-        let mut request = found.request.clone();
-        set(&mut request, &["namespace"], "example");
-        let candidates = usual.into_iter().chain([found]);
-        let elsewhere = candidates.clone().map(|candidate| Self { request: request.clone(), ..candidate });
         let judged = |of: Self| of.judged([&admits.policies, &denies.policies], compared);
-        let mut example = elsewhere.chain(candidates).find_map(judged)?;
+        let mut example = usual.into_iter().chain([found]).find_map(judged)?;
         for part in [Self::object_mut, Self::old_object_mut] {
             let mut paths = Vec::new();
             parts(part(&mut example), &mut Vec::new(), &mut paths);

@@ -46,7 +46,7 @@ impl Types {
     /// Pods that the first version admits on these operations, and the second one denies.
     pub fn found(&self, admits: &Side, denies: &Side, operations: &[Operation]) -> Found {
         let mut found = Found { examples: Vec::new(), undecided: None };
-        let admitting: Vec<_> = admits.expressions.iter().cloned().chain(admits.ranges()).collect();
+        let admitting: Vec<_> = admits.expressions.iter().cloned().chain(admits.assumptions()).collect();
         let params = (admits.reads_parameters() || denies.reads_parameters()).then_some(&self.params);
         // The checks of which no example is known yet.
         let mut expressions = denies.expressions.clone();

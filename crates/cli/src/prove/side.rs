@@ -1,7 +1,10 @@
 //! A profile that is compared: its expressions, and policies that evaluate requests.
 
 use k8s_openapi::api::admissionregistration::v1::Variable;
-use palisade_api::{ToolSecurityProfile, names::Shape};
+use palisade_api::{
+    ToolSecurityProfile,
+    names::{self, Shape},
+};
 use palisade_cel::Minor;
 use palisade_gate::Validator;
 use palisade_kube_json::json::merge;
@@ -95,19 +98,20 @@ impl Side {
         Ok(Self { name, accepted, expressions, policies: Policies(policies), complying })
     }
 
-    /// The range of each parameter of type Integer, as a policy. The controller writes no value that is not in it.
-    pub fn ranges(&self) -> Option<Policy> {
-        let within = self.accepted.profile.spec.parameters.iter().flat_map(|parameter| {
+    /// The requests that are compared, as a policy: of any namespace but that of probes, and with parameters in their
+    /// ranges, because the controller writes no others.
+    pub fn assumptions(&self) -> Option<Policy> {
+        let outside = format!("request.namespace != '{}'", names::PROBE_NAMESPACE);
+        let ranges = self.accepted.profile.spec.parameters.iter().flat_map(|parameter| {
             let name = &parameter.name;
             let bounds = [("<", parameter.minimum), (">", parameter.maximum)];
             bounds.into_iter().filter_map(move |(beyond, bound)| {
                 let bound = bound?;
-                Some(format!("!(params.spec.?integers[?'{name}'].orValue({bound}) {beyond} {bound})"))
+                Some(format!("params == null || !(params.spec.?integers[?'{name}'].orValue({bound}) {beyond} {bound})"))
             })
         });
-        let all: Vec<_> = within.collect();
-        let expression = format!("params == null || {}", all.join(" && "));
-        if all.is_empty() { None } else { Policy::parse([], [], [&*expression]) }
+        let all: Vec<_> = [outside].into_iter().chain(ranges).collect();
+        Policy::parse([], [], all.iter().map(String::as_str))
     }
 
     /// Whether its policies have parameters.
