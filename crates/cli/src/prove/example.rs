@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use palisade_admission::requests::Operation;
 use palisade_gate::{Decision, ValidationRequest, Validator, Violation};
+use palisade_kube_json::json::set;
 use serde_json::{Map, Value as Json, json};
 
 use super::side::Side;
@@ -75,6 +76,10 @@ impl Example {
             params: take("params"),
             violations: Vec::new(),
         };
+        // An empty text stands for any text.
+        if found.request["namespace"] == "" {
+            set(&mut found.request, &["namespace"], "example");
+        }
         for pod in [&mut found.object, &mut found.old_object] {
             if let Some(pod) = pod.as_object_mut() {
                 pod.extend([("apiVersion".to_owned(), json!("v1")), ("kind".to_owned(), json!("Pod"))]);
