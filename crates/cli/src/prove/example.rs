@@ -9,9 +9,6 @@ use serde_json::{Map, Value as Json, json};
 
 use super::side::Side;
 
-/// The policies of a profile that evaluate pods.
-pub struct Policies(pub Vec<Validator>);
-
 /// A pod that one version of a profile admits, and the other one denies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Example {
@@ -27,34 +24,6 @@ pub struct Example {
     pub params: Json,
     /// The violations.
     pub violations: Vec<Violation>,
-}
-
-impl Policies {
-    /// The violations of a request. `None` if a policy gives no verdict on it: an expression fails, so that the API server
-    /// denies it without naming a check.
-    fn violations(&self, example: &Example) -> Option<Vec<Violation>> {
-        let text = |pointer: &str| example.request.pointer(pointer).and_then(Json::as_str).unwrap_or_default();
-        let groups = example.request.pointer("/userInfo/groups").and_then(Json::as_array);
-        let groups: Vec<_> = groups.into_iter().flatten().filter_map(Json::as_str).collect();
-        let mut all = Vec::new();
-        for policy in &self.0 {
-            let decision = policy.evaluate(&ValidationRequest {
-                namespace: text("/namespace"),
-                operation: example.operation,
-                user: text("/userInfo/username"),
-                groups: &groups,
-                old_object: &example.old_object,
-                params: (!example.params.is_null()).then_some(&example.params),
-                ..ValidationRequest::create("Pod", &example.object)
-            });
-            match decision.ok()? {
-                Decision::Admit => {}
-                Decision::Deny { violations, .. } if violations.is_empty() => return None,
-                Decision::Deny { violations, .. } => all.extend(violations),
-            }
-        }
-        Some(all)
-    }
 }
 
 impl Example {
@@ -119,9 +88,9 @@ impl Example {
         &mut self.old_object
     }
 
-    fn judged(mut self, [admits, denies]: [&Policies; 2], compared: &BTreeSet<String>) -> Option<Self> {
-        let is_admitted = admits.violations(&self)?.is_empty();
-        self.violations = denies.violations(&self)?;
+    fn judged(mut self, [admits, denies]: [&[Validator]; 2], compared: &BTreeSet<String>) -> Option<Self> {
+        let is_admitted = violations(admits, &self)?.is_empty();
+        self.violations = violations(denies, &self)?;
         let is_new = self.violations.iter().any(|one| !compared.contains(&one.check));
         (is_admitted && is_new).then_some(self)
     }
@@ -139,6 +108,32 @@ impl Example {
         json.insert("violations".to_owned(), violations);
         Json::Object(json)
     }
+}
+
+/// The violations of a request. `None` if a policy gives no verdict on it: an expression fails, so that the API server
+/// denies it without naming a check.
+fn violations(policies: &[Validator], example: &Example) -> Option<Vec<Violation>> {
+    let text = |pointer: &str| example.request.pointer(pointer).and_then(Json::as_str).unwrap_or_default();
+    let groups = example.request.pointer("/userInfo/groups").and_then(Json::as_array);
+    let groups: Vec<_> = groups.into_iter().flatten().filter_map(Json::as_str).collect();
+    let mut all = Vec::new();
+    for policy in policies {
+        let decision = policy.evaluate(&ValidationRequest {
+            namespace: text("/namespace"),
+            operation: example.operation,
+            user: text("/userInfo/username"),
+            groups: &groups,
+            old_object: &example.old_object,
+            params: (!example.params.is_null()).then_some(&example.params),
+            ..ValidationRequest::create("Pod", &example.object)
+        });
+        match decision.ok()? {
+            Decision::Admit => {}
+            Decision::Deny { violations, .. } if violations.is_empty() => return None,
+            Decision::Deny { violations, .. } => all.extend(violations),
+        }
+    }
+    Some(all)
 }
 
 /// Adds what another value has. Empty texts of the other one stand for any text.

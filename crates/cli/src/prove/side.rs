@@ -11,10 +11,7 @@ use palisade_kube_json::json::merge;
 use palisade_prove::Policy;
 use serde_json::{Value as Json, json};
 
-use super::{
-    args::{ProveArgs, StandardsLevel},
-    example::Policies,
-};
+use super::args::{ProveArgs, StandardsLevel};
 use crate::{
     cluster::could_not_run,
     place::Place,
@@ -31,7 +28,7 @@ pub struct Side {
     /// The expressions of its policies.
     pub expressions: Vec<Policy>,
     /// Its policies.
-    pub policies: Policies,
+    pub policies: Vec<Validator>,
     /// A pod that it admits.
     pub complying: Json,
 }
@@ -95,7 +92,7 @@ impl Side {
             policies.push(validator.map_err(|errors| could_not_run(format!("{name}: {errors:?}")))?);
         }
         let complying = accepted.checked.probes.compliant.pod.clone();
-        Ok(Self { name, accepted, expressions, policies: Policies(policies), complying })
+        Ok(Self { name, accepted, expressions, policies, complying })
     }
 
     /// The requests that are compared, as a policy: of any namespace but that of probes, and with parameters in their
