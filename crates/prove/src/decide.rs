@@ -104,3 +104,102 @@ fn fields(formulas: &Formulas, of: Formula) -> BTreeSet<Path> {
     }
     fields
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use serde_json::{Value as Json, json};
+
+    use super::*;
+    use crate::{
+        concrete::Concrete,
+        formula::{Atom, Step, TRUE, child},
+    };
+
+    struct Random(u64);
+
+    impl Random {
+        fn below(&mut self, count: u64) -> u64 {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (self.0 >> 33) % count
+        }
+
+        /// A formula about two fields of the object, and two of an element if one is bound.
+        fn formula(&mut self, formulas: &mut Formulas, element: Option<&Path>, deep: u64) -> Formula {
+            let object: Path = [Step::Field("object".into())].into();
+            let field = |of: &Path, name: &str| child(of, Step::Field(name.into()));
+            match self.below(if deep == 0 { 2 } else { 7 }) {
+                kind @ (0 | 1) => {
+                    let of = element.filter(|_| kind == 0).unwrap_or(&object);
+                    let name = if self.below(2) == 0 { "p" } else { "q" };
+                    formulas.atom(Atom::Holds(field(of, name)))
+                }
+                2 => {
+                    let of = self.formula(formulas, element, deep - 1);
+                    formulas.not(of)
+                }
+                3 if element.is_none() => {
+                    let (list, var) = (field(&object, "list"), formulas.fresh());
+                    let body = self.formula(formulas, Some(&child(&list, Step::Element(var))), deep - 1);
+                    formulas.quantify(self.below(2) == 0, &list, var, body)
+                }
+                kind => {
+                    let count = 2 + self.below(3);
+                    let parts: Vec<_> = (0..count).map(|_| self.formula(formulas, element, deep - 1)).collect();
+                    if kind == 4 { formulas.and(parts) } else { formulas.or(parts) }
+                }
+            }
+        }
+    }
+
+    /// All objects with lists of at most two elements.
+    fn requests() -> Vec<BTreeMap<String, Json>> {
+        let pair = |bits: usize| json!({"p": bits & 1 == 1, "q": bits & 2 == 2});
+        let one = (0..4).map(|one| vec![pair(one)]);
+        let two = (0..16).map(|both| vec![pair(both & 3), pair(both >> 2)]);
+        let lists: Vec<_> = [vec![]].into_iter().chain(one).chain(two).collect();
+        let of = |bits: usize, list: &[Json]| json!({"p": bits & 1 == 1, "q": bits & 2 == 2, "list": list});
+        let all = lists.iter().flat_map(|list| (0..4).map(move |bits| of(bits, list)));
+        all.map(|object| BTreeMap::from([("object".to_owned(), object)])).collect()
+    }
+
+    /// The certificate is about the simplified formula. So it must mean the same.
+    #[test]
+    fn simplified_formulas_mean_the_same_and_no_satisfiable_one_is_proved() {
+        let (mut random, requests, keys) = (Random(7), requests(), BTreeSet::new());
+        let (mut proved, mut smaller) = (0, 0);
+        for _ in 0..3000 {
+            let mut formulas = Formulas::default();
+            let [mut of, mut claim] = [(); 2].map(|()| random.formula(&mut formulas, None, 4));
+            // As in a comparison of policies: a part that stands in every case, and cases of the opposite.
+            let shared = random.formula(&mut formulas, None, 2);
+            if random.below(2) == 0 {
+                let [one, other] = [of, claim].map(|part| formulas.or([shared, part]));
+                of = formulas.and([one, other]);
+                let not = formulas.not(shared);
+                let cases = [one, claim].map(|part| {
+                    let opposite = formulas.not(part);
+                    formulas.and([not, opposite])
+                });
+                claim = formulas.or(cases);
+            }
+            let question = formulas.and([of, claim]);
+            let normal = formulas.normal(question, true);
+            let simple = without_contradictions(&mut formulas, normal);
+            smaller += usize::from(simple != normal);
+            let holds = |formulas: &Formulas, of: Formula| -> Vec<_> {
+                let on = |variables| Concrete { variables, keys: &keys }.holds(formulas, of);
+                requests.iter().map(on).collect()
+            };
+            let expected = holds(&formulas, question);
+            assert_eq!(holds(&formulas, simple), expected);
+            if matches!(decide(&mut formulas, of, claim), Decision::Proved(_)) {
+                proved += 1;
+                assert!(!expected.contains(&Some(true)));
+            }
+            assert!(matches!(decide(&mut formulas, TRUE, FALSE), Decision::Proved(_)));
+        }
+        assert!(proved > 100 && smaller > 100, "{proved} {smaller}");
+    }
+}

@@ -46,8 +46,9 @@ impl Types {
     /// Pods that the first version admits on these operations, and the second one denies.
     pub fn found(&self, admits: &Side, denies: &Side, operations: &[Operation]) -> Found {
         let mut found = Found { examples: Vec::new(), undecided: None };
-        let admitting: Vec<_> = admits.expressions.iter().cloned().chain(admits.assumptions()).collect();
         let params = (admits.reads_parameters() || denies.reads_parameters()).then_some(&self.params);
+        let admitting: Vec<_> =
+            admits.expressions.iter().cloned().chain(admits.assumptions(params.is_some())).collect();
         // The checks of which no example is known yet.
         let mut expressions = denies.expressions.clone();
         let mut compared = BTreeSet::new();

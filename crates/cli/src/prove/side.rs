@@ -8,7 +8,7 @@ use palisade_api::{
 use palisade_cel::Minor;
 use palisade_gate::Validator;
 use palisade_kube_json::json::merge;
-use palisade_prove::Policy;
+use palisade_prove::{Policy, question::expression};
 use serde_json::{Value as Json, json};
 
 use super::args::{ProveArgs, StandardsLevel};
@@ -54,6 +54,10 @@ impl Side {
             }
             (None, never) => {
                 let never = never.as_deref().unwrap_or_default();
+                // Alone, too: parentheses could close those around it.
+                expression(never).ok_or_else(|| {
+                    could_not_run(format!("--never: {never:?} is no CEL expression: write one of type bool"))
+                })?;
                 let check =
                     json!({"id": "never", "expression": format!("!({never})"), "message": "the expression is true"});
                 (
@@ -97,9 +101,12 @@ impl Side {
 
     /// The requests that are compared, as a policy: of any namespace but that of probes, and with parameters in their
     /// ranges, because the controller writes no others.
-    pub fn assumptions(&self) -> Option<Policy> {
+    ///
+    /// `reads_parameters`: whether a policy that is compared has parameters.
+    pub fn assumptions(&self, reads_parameters: bool) -> Option<Policy> {
         let outside = format!("request.namespace != '{}'", names::PROBE_NAMESPACE);
-        let ranges = self.accepted.profile.spec.parameters.iter().flat_map(|parameter| {
+        let parameters = self.accepted.profile.spec.parameters.iter().filter(|_| reads_parameters);
+        let ranges = parameters.flat_map(|parameter| {
             let name = &parameter.name;
             let bounds = [("<", parameter.minimum), (">", parameter.maximum)];
             bounds.into_iter().filter_map(move |(beyond, bound)| {
