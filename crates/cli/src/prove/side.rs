@@ -56,7 +56,7 @@ impl Side {
                 let never = never.as_deref().unwrap_or_default();
                 // Alone, too: parentheses could close those around it.
                 expression(never).ok_or_else(|| {
-                    could_not_run(format!("--never: {never:?} is no CEL expression: write one of type bool"))
+                    could_not_run(format!("--never: {never:?} is not a CEL expression; it must be one of type bool"))
                 })?;
                 let check =
                     json!({"id": "never", "expression": format!("!({never})"), "message": "the expression is true"});

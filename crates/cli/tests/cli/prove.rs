@@ -87,7 +87,7 @@ fn statements_about_a_profile_are_proved_or_refuted() {
         (["ports.yaml", "--implies", "baseline"], 1, "[hostPorts] container \"main\": hostPort"),
         (["ports.yaml", "--never", "variables.spec.?hostPID.orValue(false)"], 0, ": proved\n"),
         (["ports.yaml", "--never", "has(object.spec.hostname)"], 1, "[never] pod: the expression is true\n"),
-        (["ports.yaml", "--never", "true) || (true"], 2, "--never: \"true) || (true\" is no CEL expression"),
+        (["ports.yaml", "--never", "true) || (true"], 2, "--never: \"true) || (true\" is not a CEL expression"),
         (["ports.yaml", "--implies", "strict"], 2, "must be baseline or restricted, for example restricted@v1.36"),
         (["ports.yaml", "--never", "has(variables.spec.hostnam)"], 2, "not decided: the field hostnam"),
     ] {
