@@ -1,6 +1,9 @@
 //! A policy on its own: its verdict on a request, whatever it matches and whichever bindings it has.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use k8s_openapi::{
     api::admissionregistration::v1::ValidatingAdmissionPolicy, apimachinery::pkg::apis::meta::v1::LabelSelector,
@@ -194,6 +197,8 @@ pub struct Validator {
     policy: CompiledPolicy,
     /// Of the namespaces that it matches.
     selector: Option<LabelSelector>,
+    /// The name and the object of the last namespace that it was evaluated in: most requests are in the same.
+    last_namespace: Mutex<Option<(String, Arc<Json>)>>,
 }
 
 impl Validator {
@@ -210,7 +215,7 @@ impl Validator {
         let selector = selector_of(policy).cloned();
         let compiled = CompiledPolicy::new(policy.clone(), minor);
         compiled
-            .map(|policy| Self { policy, selector })
+            .map(|policy| Self { policy, selector, last_namespace: Mutex::default() })
             .map_err(|issues| issues.iter().map(|(path, issue)| diagnostic(in_spec(path), issue)).collect())
     }
 
@@ -229,7 +234,7 @@ impl Validator {
     /// that the API server would not show; a policy over its budget; and match conditions that leave out a request with
     /// a violation, or one on which another expression fails.
     pub fn judge(&self, request: &ValidationRequest<'_>) -> Result<Judgement, Diagnostic> {
-        let tenant = tenant(request.namespace, self.selector.as_ref());
+        let tenant = self.tenant(request.namespace);
         let objects = Objects {
             object: request.object,
             old_object: request.old_object,
@@ -264,6 +269,19 @@ impl Validator {
             Decision::Deny { message, reason, violations }
         });
         Ok(Judgement { decision, matched, cost, matching })
+    }
+
+    /// A namespace with this name that the policy matches.
+    fn tenant(&self, name: &str) -> Arc<Json> {
+        let mut last = self.last_namespace.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*last {
+            Some((known, namespace)) if known == name => Arc::clone(namespace),
+            _ => {
+                let namespace = Arc::new(tenant(name, self.selector.as_ref()));
+                *last = Some((name.to_owned(), Arc::clone(&namespace)));
+                namespace
+            }
+        }
     }
 
     /// The violations in the evaluations.
@@ -302,5 +320,40 @@ pub(crate) fn diagnostic(expression: Location, issue: &Issue) -> Diagnostic {
     match &issue.help {
         Some(help) => diagnostic.help(help.clone()),
         None => diagnostic,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The namespace of the last request is kept, and is no other request's.
+    #[test]
+    fn each_request_is_evaluated_with_its_own_namespace() {
+        let policy = serde_json::from_value(json!({
+            "metadata": {"name": "test"},
+            "spec": {
+                "matchConstraints": {"namespaceSelector": {"matchLabels": {"tenancy": "tool"}}},
+                "validations": [{
+                    "expression": "namespaceObject.metadata.name == request.namespace \
+                        && namespaceObject.metadata.labels['kubernetes.io/metadata.name'] == request.namespace \
+                        && namespaceObject.metadata.labels.tenancy == 'tool'",
+                }],
+            },
+        }))
+        .unwrap();
+        let validator = Validator::new(&policy).unwrap();
+        let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}});
+        for namespace in ["a", "b", "b", "a"] {
+            let request = ValidationRequest { namespace, ..ValidationRequest::create("Pod", &pod) };
+            assert_eq!(validator.evaluate(&request), Ok(Decision::Admit), "{namespace}");
+        }
+        let other = namespace("other", &BTreeMap::new(), &BTreeMap::new());
+        let request = ValidationRequest {
+            namespace: "a",
+            namespace_object: Some(&other),
+            ..ValidationRequest::create("Pod", &pod)
+        };
+        assert!(matches!(validator.evaluate(&request), Ok(Decision::Deny { .. })));
     }
 }

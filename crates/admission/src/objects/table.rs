@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    io,
+    io::{self, Read as _},
     sync::{Arc, OnceLock},
 };
 
@@ -223,7 +223,9 @@ impl Table {
     }
 
     fn read(minor: Minor, packed: &[u8]) -> io::Result<Self> {
-        let extract: Extract = serde_json::from_reader(io::BufReader::new(GzDecoder::new(packed)))?;
+        let mut text = Vec::new();
+        GzDecoder::new(packed).read_to_end(&mut text)?;
+        let extract: Extract = serde_json::from_slice(&text)?;
         let mut structs = BTreeMap::new();
         for name in extract.structs.keys() {
             let mut of = Struct::default();

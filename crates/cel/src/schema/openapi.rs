@@ -1,6 +1,10 @@
 //! Schemas to types (apiserver `pkg/cel/common/schemas.go` and `pkg/cel/openapi/resolver`).
 
-use std::{collections::BTreeMap, io, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    io::{self, Read as _},
+    sync::Arc,
+};
 
 use flate2::read::GzDecoder;
 use serde_json::{Map, Value};
@@ -75,7 +79,9 @@ impl Schemas {
             include_bytes!("../../openapi/1.37.json.gz"),
         ];
         let packed = PACKED[minor.index()];
-        let Extract { kinds, schemas } = serde_json::from_reader(io::BufReader::new(GzDecoder::new(packed)))?;
+        let mut text = Vec::new();
+        GzDecoder::new(packed).read_to_end(&mut text)?;
+        let Extract { kinds, schemas } = serde_json::from_slice(&text)?;
         let by_kind = kinds.into_iter().filter_map(|(kind, name)| Some((Kind::parse(&kind)?, name))).collect();
         Ok(Self { by_name: schemas, by_kind })
     }

@@ -11,7 +11,10 @@ mod policies;
 mod random;
 mod updates;
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    sync::{LazyLock, Mutex},
+};
 
 use palisade_admission::requests::{Cluster, Operation, Outcome, Request, User};
 use palisade_api::{ToolSecurityProfile, crd, names};
@@ -33,10 +36,17 @@ fn profile(spec: &Json) -> ToolSecurityProfile {
     serde_json::from_value(all).unwrap()
 }
 
-/// A checked profile.
+/// A checked profile. Each is compiled and checked once: many fixtures share one.
 fn compiled(spec: &Json) -> Compiled {
-    let compiled = compile(&profile(spec)).unwrap_or_else(|found| panic!("{found:?}"));
-    Compiled::clone(&check(compiled).unwrap_or_else(|rejected| panic!("{rejected}")))
+    static CHECKED: Mutex<BTreeMap<String, Compiled>> = Mutex::new(BTreeMap::new());
+    let key = spec.to_string();
+    let known = CHECKED.lock().unwrap().get(&key).cloned();
+    known.unwrap_or_else(|| {
+        let compiled = compile(&profile(spec)).unwrap_or_else(|found| panic!("{found:?}"));
+        let checked = Compiled::clone(&check(compiled).unwrap_or_else(|rejected| panic!("{rejected}")));
+        CHECKED.lock().unwrap().insert(key, checked.clone());
+        checked
+    })
 }
 
 /// The errors in a profile, by the compiler or by the gate.
@@ -48,24 +58,41 @@ fn rejected(spec: &Json) -> String {
     found.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }
 
+/// A cluster without a profile: a namespace `tool-weather`, one named `other`, and the definitions of all kinds. Reading the
+/// definitions takes longer than most tests, so it is done once.
+fn without_profile(minor: Minor) -> Cluster {
+    static OF_MINORS: LazyLock<BTreeMap<Minor, Cluster>> =
+        LazyLock::new(|| Minor::ALL.into_iter().map(|minor| (minor, with_definitions(minor))).collect());
+    OF_MINORS[&minor].clone()
+}
+
+fn with_definitions(minor: Minor) -> Cluster {
+    let namespace = |name: &str, labels: Json| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}});
+    let mut objects = vec![namespace("tool-weather", json!({"tenancy": "tool"})), namespace("other", json!({}))];
+    objects.extend(crd::all().into_iter().map(|crd| json!(crd)));
+    objects.push(widgets());
+    let kinds = palisade_api::objects::ALL.iter().flat_map(|check| check.kinds);
+    let extensions: BTreeMap<_, _> = kinds
+        .filter(|kind| kind.group.contains("gateway") || kind.group.contains("snapshot"))
+        .map(|kind| ((kind.group, kind.kind), kind.versions))
+        .collect();
+    objects.extend(extensions.into_iter().map(|((group, kind), versions)| definition(group, kind, versions)));
+    let mut cluster = Cluster::new(minor).without_service_accounts();
+    for object in objects {
+        cluster.apply(object.clone()).unwrap_or_else(|refused| panic!("{refused:?}\n{object}"));
+    }
+    cluster
+}
+
 /// An API server that enforces a profile.
 struct Enforced(Cluster);
 
 impl Enforced {
-    /// With a namespace `tool-weather` that the profile selects, and one that it does not. `params` are the parameters
-    /// in the former; none if they are not written yet.
+    /// It selects the namespace `tool-weather`, and not `other`. `params` are the parameters in the former; none if they
+    /// are not written yet.
     fn new(minor: Minor, compiled: &Compiled, params: Option<&Json>) -> Self {
-        let mut cluster = Cluster::new(minor).without_service_accounts();
-        let namespace = |name: &str, labels: Json| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}});
-        let mut objects = vec![namespace("tool-weather", json!({"tenancy": "tool"})), namespace("other", json!({}))];
-        objects.extend(crd::all().into_iter().map(|crd| json!(crd)));
-        objects.push(widgets());
-        let kinds = palisade_api::objects::ALL.iter().flat_map(|check| check.kinds);
-        let extensions: BTreeMap<_, _> = kinds
-            .filter(|kind| kind.group.contains("gateway") || kind.group.contains("snapshot"))
-            .map(|kind| ((kind.group, kind.kind), kind.versions))
-            .collect();
-        objects.extend(extensions.into_iter().map(|((group, kind), versions)| definition(group, kind, versions)));
+        let mut cluster = without_profile(minor);
+        let mut objects = Vec::new();
         objects.extend(params.map(|spec| {
             json!({
                 "apiVersion": names::API_VERSION, "kind": "ToolSecurityParams",
