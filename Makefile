@@ -47,7 +47,7 @@ demo: ## Run the demo on a separate control plane: NAMESPACES=20, MINOR=1.33, ON
 # and Cargo would build most crates twice.
 test: QUICK := 1
 test: ## Run the demo, the tests that need no cluster, and a scenario of each stage on a real API server (needs Rust and Go)
-test-all: ## Run the demo and all tests
+test-all: ## Run the demo and all tests but the largest: cargo xtask large
 test test-all:
 	cargo build --workspace --bin controlplane --test control_plane
 	$(MAKE) --jobs=2 control-plane programs AT=$(TARGET)/debug PROGRAMS='cargo build --workspace --bins --tests'
@@ -64,14 +64,14 @@ programs:
 # A missing Go module fails a test: the build of the control plane has fetched all modules.
 scenarios others: export PALISADE_EXPECT ?= modules
 # The programs of the control plane collect garbage less often: a quarter of the CPU time, for memory.
-scenarios: export GOGC ?= 400
+scenarios others: export GOGC ?= 400
 
 # A scenario on a real API server mostly waits for it, and runs beside tests that keep a processor busy.
 scenarios:
 	$(ALONE) $(if $(QUICK),PALISADE_QUICK=1) cargo test --workspace --test apiserver
-	$(if $(QUICK),,$(ALONE) cargo test --workspace --test conformance --test redteam)
 others:
 	$(ALONE) cargo test --workspace --exclude palisade-tests
+	$(if $(QUICK),,$(ALONE) cargo test --workspace --test conformance --test redteam)
 	$(if $(QUICK),,$(ALONE) $(TARGET)/debug/xtask kstatus)
 	$(if $(QUICK),,$(ALONE) $(TARGET)/debug/xtask oracle-check --minor 1.36)
 
@@ -83,7 +83,7 @@ format-check: ## Check the format
 	cargo fmt --all -- --check
 
 clippy: ## Check the lints
-	cargo clippy --workspace --all-targets -- -D warnings
+	$(ALONE) cargo clippy --workspace --all-targets -- -D warnings
 
 drift: ## Check that the generated files are up to date
 	$(XTASK) generate --check
@@ -91,7 +91,7 @@ drift: ## Check that the generated files are up to date
 # Unoptimized: it runs for a second, and takes minutes to optimize.
 deny: ## Check the dependencies: licences, bans, sources (DENY=advisories: known vulnerabilities)
 	@$(TOOLS)/bin/cargo-deny --version 2>/dev/null | grep -qxF 'cargo-deny $(CARGO_DENY_VERSION)' \
-		|| cargo install --locked --debug cargo-deny@$(CARGO_DENY_VERSION) --root $(TOOLS)
+		|| $(ALONE) cargo install --locked --debug cargo-deny@$(CARGO_DENY_VERSION) --root $(TOOLS)
 	$(TOOLS)/bin/cargo-deny check $(DENY)
 
 generate: ## Write the generated files

@@ -11,6 +11,7 @@ use clap::{Subcommand, ValueEnum};
 
 use crate::{
     project::root,
+    scenarios::LARGE,
     shell::{Error, build_all, built, cargo, command, output, run},
 };
 
@@ -106,7 +107,7 @@ struct Ended {
 /// Runs a program on a minor, and prints and keeps its output.
 fn run_on(minor: &str, command: &mut Command) -> Result<Ended, Error> {
     // As `make test`: with all modules, and with less garbage collection.
-    command.env("PALISADE_MINOR", minor).env("PALISADE_EXPECT", "modules").env("GOGC", "400");
+    command.env("PALISADE_MINOR", minor).env("PALISADE_EXPECT", "modules").env("GOGC", "400").env(LARGE, "1");
     let what = format!("{command:?}");
     let failed = |source| Error::Start { command: what.clone(), source };
     let mut child = command.stdout(Stdio::piped()).spawn().map_err(failed)?;

@@ -7,10 +7,16 @@ use crate::{
     shell::{Error, build_all, build_control_plane, built, cargo, command, run, target},
 };
 
+/// Without this variable in the environment, scenarios that take minutes are left out.
+pub(crate) const LARGE: &str = "PALISADE_LARGE";
+
 #[derive(Subcommand)]
 pub(crate) enum Verb {
     /// Build the control plane for tests and the demo.
     ControlPlane,
+    /// Run the scenarios with thousands of namespaces, dozens of profiles, objects of a megabyte, and the pods of other
+    /// projects.
+    Large,
     /// Measure repair with 50 profiles, half of them faulty, and 3,500 namespaces.
     Pressure,
     /// Roll a profile out to 1,000 namespaces, 32 with violations, while the controller is killed 20 times.
@@ -50,9 +56,16 @@ pub(crate) enum Verb {
 
 pub(crate) fn task(verb: &Verb) -> Result<(), Error> {
     build_control_plane()?;
-    let scenarios = |filter: &str| cargo(&format!("test --workspace --test apiserver -- {filter} --nocapture"));
+    let scenarios = |filter: &str| {
+        let mut test = cargo(&format!("test --workspace --test apiserver -- {filter} --nocapture"));
+        test.env(LARGE, "1");
+        test
+    };
     match verb {
         Verb::ControlPlane => Ok(()),
+        Verb::Large => ["memory::", "pressure::", "scale::", "mutates_corpus_pods"]
+            .into_iter()
+            .try_for_each(|filter| run(&mut scenarios(filter))),
         Verb::Pressure => {
             let mut test = scenarios("pressure");
             run(test.env("PALISADE_PRESSURE_NAMESPACES", "3500").env("PALISADE_PRESSURE_ROUNDS", "200"))

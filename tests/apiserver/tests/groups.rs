@@ -11,7 +11,7 @@ pub(crate) enum Group {
     Maintained,
     /// Edits of profiles, and their policies meanwhile.
     Reconciled,
-    /// On the oldest minor.
+    /// On the oldest minor, emulated. Nightly tests run all scenarios on its own programs.
     Oldest,
     /// Compared with offline answers. Some read what the API server reports about types.
     Answers,

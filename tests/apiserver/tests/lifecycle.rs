@@ -24,7 +24,7 @@ use crate::{deletion::is_being_deleted, scan, webhook::engine};
 crate::groups::scenarios! {
     an_invalid_profile_changes_nothing: Maintained 10;
     custom_check_is_enforced_or_its_error_reported: Maintained 20, Oldest 230;
-    drift_is_repaired: Maintained 30, Oldest 240;
+    drift_is_repaired: Maintained 30;
     renaming_a_parameter_changes_no_verdict: Maintained 40;
     deleting_the_profile_frees_every_namespace: Maintained 50, Oldest 250;
     a_profile_deleted_by_force_leaves_nothing: Maintained 60;

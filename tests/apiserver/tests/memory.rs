@@ -17,7 +17,7 @@ use crate::{
 };
 
 crate::groups::scenarios! {
-    large_objects_of_a_tenant_do_not_exhaust_memory: Memory;
+    large_objects_of_a_tenant_do_not_exhaust_memory: Memory if "PALISADE_LARGE";
 }
 
 const UID: i64 = 50_001;

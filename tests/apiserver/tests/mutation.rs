@@ -22,7 +22,7 @@ use crate::webhook::registered;
 
 crate::groups::scenarios! {
     native_policy_mutates_like_the_patch: Judged 130 needs NATIVE_MUTATION;
-    native_policy_mutates_corpus_pods_like_the_patch: Others needs NATIVE_MUTATION;
+    native_policy_mutates_corpus_pods_like_the_patch: Others needs NATIVE_MUTATION if "PALISADE_LARGE";
     beta_policy_mutates_like_the_patch: Beta 10 needs BETA_MUTATION;
     webhook_mutates_like_the_patch: Webhooks 10;
     additions_reach_late_containers_once: Alone 30 needs NATIVE_MUTATION;

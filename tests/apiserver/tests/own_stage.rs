@@ -7,7 +7,7 @@ use serde_json::{Value as Json, json};
 use crate::lifecycle::Watch;
 
 crate::groups::scenarios! {
-    a_check_can_have_a_stage_of_its_own: Oldest 190, Judged 260;
+    a_check_can_have_a_stage_of_its_own: Judged 260;
     a_check_in_deny_stays_in_it_while_the_profile_changes: Reconciled 60;
 }
 

@@ -17,7 +17,7 @@ use serde_json::{Value as Json, json};
 use crate::admission::{Answer, ask_server, collection};
 
 crate::groups::scenarios! {
-    library_policies_answer_like_the_api_server: Oldest 40, Answers 70;
+    library_policies_answer_like_the_api_server: Answers 70;
 }
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;

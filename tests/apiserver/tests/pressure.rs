@@ -24,7 +24,7 @@ use serde_json::{Value as Json, json};
 use tokio::{net::TcpListener, task::JoinSet, time::timeout};
 
 crate::groups::scenarios! {
-    failing_half_of_fifty_profiles_does_not_affect_the_rest: Large 10;
+    failing_half_of_fifty_profiles_does_not_affect_the_rest: Large 10 if "PALISADE_LARGE";
 }
 
 const TEST: &str = "pressure";

@@ -22,7 +22,7 @@ use serde_json::{Value as Json, json};
 use crate::{lifecycle::Watch, scan};
 
 crate::groups::scenarios! {
-    a_rollout_promotes_what_complies_and_holds_the_rest: Oldest 220, Judged 270;
+    a_rollout_promotes_what_complies_and_holds_the_rest: Judged 270;
     a_rollout_stops_at_a_violation: Judged 280, OldestRollouts 30;
     a_soak_time_begins_again_after_a_denial: Judged 290, OldestRollouts 40;
 }

@@ -9,7 +9,7 @@ use palisade_tests::{Cluster, TestResult, ensure, hostile_pod, tool_pod, within}
 use serde_json::json;
 
 crate::groups::scenarios! {
-    number_of_policies_is_constant_for_3500_namespaces: Large 20;
+    number_of_policies_is_constant_for_3500_namespaces: Large 20 if "PALISADE_LARGE";
 }
 
 const NAMESPACES: i64 = 3_500;

@@ -8,7 +8,7 @@ use crate::{lifecycle::Watch, scan};
 
 crate::groups::scenarios! {
     a_namespace_can_have_a_stage_of_its_own: Oldest 180, Judged 250;
-    a_namespace_in_deny_stays_in_it_while_the_profile_changes: Reconciled 50, Oldest 200;
+    a_namespace_in_deny_stays_in_it_while_the_profile_changes: Reconciled 50;
     a_binding_of_deny_that_is_deleted_or_edited_is_restored: Reconciled 70, OldestRollouts 20;
 }
 
