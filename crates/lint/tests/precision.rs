@@ -661,3 +661,44 @@ fn templates_without_pods_are_reported_where_a_pod_gains_something() {
     assert_eq!(found(&[apps], "object.metadata.?labels['image'].orValue('') != 'x'"), Vec::<String>::new());
     assert_eq!(found(&[pods], "object.spec.containers.all(c, c.image != 'x')"), Vec::<String>::new());
 }
+
+/// Only a proof for every request is a finding.
+#[test]
+fn validation_that_denies_nothing_is_proved_to_deny_nothing() {
+    let created = [("apps", "v1", "CREATE", "deployments")];
+    let range = "object.spec.?replicas.orValue(1) >= 1 || object.spec.?replicas.orValue(1) <= 5";
+    let paused = "  matchConditions: [{name: paused, expression: \"object.spec.?paused.orValue(false) == true\"}]\n";
+    for (rules, conditions, expression, count) in [
+        (&created[..], "", range, 1),
+        (&[("apps", "v1", "CREATE, UPDATE", "deployments, statefulsets, replicasets")], "", range, 1),
+        // The object of a deletion is null.
+        (&[("apps", "v1", "CREATE, DELETE", "deployments")], "", range, 0),
+        (&[("apps", "v1", "'*'", "deployments")], "", range, 0),
+        (&[("apps", "v1", "CREATE", "'*'")], "", range, 0),
+        (&[("example.com", "v1", "CREATE", "widgets")], "", range, 0),
+        // It fails without the field.
+        (&created, "", "object.spec.replicas >= 1 || object.spec.replicas <= 5", 0),
+        (&created, "", "object.spec.?replicas.orValue(1) >= 1 || object.spec.?replicas.orValue(1) <= -1", 0),
+        (&created, paused, "object.spec.?paused.orValue(false) || object.metadata.name != 'a'", 1),
+        (&created, "", "object.spec.?paused.orValue(false) || object.metadata.name != 'a'", 0),
+        // Lists of any length.
+        (
+            &[("''", "v1", "CREATE", "pods")],
+            "",
+            "object.spec.containers.exists(c, c.name == 'a') || object.spec.containers.all(c, c.name != 'a')",
+            1,
+        ),
+        (
+            &[("''", "v1", "CREATE", "pods")],
+            "",
+            "object.spec.containers.exists(c, c.name == 'a') || object.spec.containers.all(c, c.name != 'b')",
+            0,
+        ),
+        // A node has no namespace.
+        (&[("''", "v1", "CREATE", "nodes")], "", "namespaceObject.?metadata.hasValue() || namespaceObject == null", 0),
+    ] {
+        let text = policy(rules, &format!("{conditions}{}", validations(&[expression])));
+        let found = findings(&text, "never-denies", Minor::V1_36);
+        assert_eq!(found.len(), count, "{rules:?} {conditions} {expression}: {:?}", reported(&found));
+    }
+}

@@ -221,3 +221,27 @@ fn search_of_texts_finds_one_if_there_is_one() {
     }
     assert!(compared > 5000, "{compared}");
 }
+
+#[test]
+fn match_conditions_exclude_what_a_validation_would_deny() {
+    let object = pod();
+    let requests = Requests { object: &object, kind: "Pod", operation: Operation::Create, params: None };
+    for (condition, validation, holds) in [
+        ("object.spec.?hostNetwork.orValue(false)", "object.spec.?hostNetwork.orValue(false) || 'a' == 'b'", true),
+        (
+            "object.spec.?hostNetwork.orValue(false)",
+            "object.spec.?hostNetwork.orValue(false) || object.metadata.?name.orValue('') != 'a'",
+            true,
+        ),
+        (
+            "object.spec.?hostNetwork.orValue(false)",
+            "object.spec.?hostNetwork.orValue(false) || object.metadata.name != 'a'",
+            true,
+        ),
+        ("object.spec.?hostNetwork.orValue(false)", "object.metadata.?name.orValue('') != 'a'", false),
+    ] {
+        let policy = [Policy::parse([], [condition], [validation]).unwrap()];
+        let answer = requests.admitted_are_admitted_by(&[], &policy);
+        assert_eq!(matches!(answer, Answer::Proved(_)), holds, "{condition}: {validation}: {answer:?}");
+    }
+}

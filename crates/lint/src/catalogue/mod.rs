@@ -17,6 +17,7 @@ mod matches_nodes;
 mod missing_subresource;
 mod mutation_type;
 mod near_cost_limit;
+mod never_denies;
 mod never_reached;
 mod newer_function;
 mod no_verdict;
@@ -82,6 +83,7 @@ static CATALOGUE: &[(&Rule, Check)] = &[
     (&selector_params_fan_out::RULE, selector_params_fan_out::check),
     (&policy_per_namespace::RULE, policy_per_namespace::check),
     (&always_true::RULE, always_true::check),
+    (&never_denies::RULE, never_denies::check),
     (&never_reached::RULE, never_reached::check),
     (&unused_variable::RULE, unused_variable::check),
     (&fails_open::RULE, fails_open::check),
