@@ -169,7 +169,7 @@ pub fn known(all: impl IntoIterator<Item = (String, Result<Accepted, Vec<Problem
 }
 
 /// Compiles a profile, and checks it for a cluster; `located` makes a problem of an error at a place in it.
-fn checked(
+pub fn checked(
     profile: ToolSecurityProfile,
     cluster: Minor,
     located: &dyn Fn(&Diagnostic) -> Problem,

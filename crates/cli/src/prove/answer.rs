@@ -5,89 +5,158 @@ use std::fmt::Write as _;
 use palisade_cel::Minor;
 use serde_json::{Value as Json, json};
 
-use super::{example::Example, found::Found, side::Side};
+use super::{example::Example, found::Found};
 
-/// The difference of two versions.
-pub struct Change {
-    /// The pods that are newly admitted.
-    pub admitted: Found,
-    /// The pods that are newly denied.
-    pub denied: Found,
+/// The answer about one profile.
+pub enum Answer {
+    /// The difference of two versions.
+    Change {
+        /// The version before the change.
+        before: String,
+        /// The version after it.
+        after: String,
+        /// The pods that are newly admitted.
+        admitted: Found,
+        /// The pods that are newly denied.
+        denied: Found,
+    },
+    /// The profile is missing before the change, or after it.
+    Only {
+        /// The version before the change.
+        before: Option<String>,
+        /// The version after it.
+        after: Option<String>,
+    },
+    /// Whether a statement holds.
+    Statement {
+        /// The profile.
+        profile: String,
+        /// The statement about it.
+        statement: String,
+        /// The pods that refute it.
+        found: Found,
+    },
 }
 
-impl Change {
-    fn name(&self) -> &'static str {
-        let is_some = |found: &Found| !found.examples.is_empty();
-        match (is_some(&self.admitted), is_some(&self.denied)) {
-            (true, true) => "both",
-            _ if self.admitted.undecided.is_some() || self.denied.undecided.is_some() => "undecided",
-            (false, false) => "equivalent",
-            (false, true) => "tightening",
-            (true, false) => "loosening",
+impl Answer {
+    /// Whether a pod refutes the statement, or the statement that the change admits nothing new.
+    pub fn is_refuted(&self) -> bool {
+        match self {
+            Self::Change { admitted: found, .. } | Self::Statement { found, .. } => !found.examples.is_empty(),
+            Self::Only { after, .. } => after.is_none(),
         }
     }
 
-    /// As text.
-    pub fn text(&self, before: &Side, after: &Side, version: Minor) -> String {
-        let verdict = match self.name() {
-            "equivalent" => "the same pods are admitted",
-            "tightening" => "a tightening",
-            "loosening" => "a loosening",
-            "both" => "a loosening and a tightening",
-            _ => "not decided",
-        };
-        let mut text = format!("{} -> {}: {verdict}\n", before.name, after.name);
-        for (what, found) in [("newly admitted", &self.admitted), ("newly denied", &self.denied)] {
-            if found.examples.is_empty() && found.undecided.is_none() {
-                let _ = writeln!(text, "\n{what}: no pod (proved)");
+    /// Why that is not known.
+    pub fn undecided(&self) -> Option<String> {
+        match self {
+            Self::Change { before, after, admitted, .. } => {
+                let why = admitted.undecided.as_ref()?;
+                Some(format!("{before} -> {after}: not decided whether a pod is newly admitted: {why}"))
             }
-            for example in &found.examples {
-                let _ = writeln!(text, "\n{what}: pods such as this one ({})", example.operation.name());
-                text.push_str(&shown(example));
+            Self::Statement { profile, statement, found } => {
+                let why = found.undecided.as_ref()?;
+                Some(format!("{profile} {statement}: not decided whether the statement holds: {why}"))
             }
-            if let Some(why) = &found.undecided {
-                let _ = writeln!(text, "\n{what}: not decided: {why}");
+            Self::Only { .. } => None,
+        }
+    }
+
+    fn text(&self) -> String {
+        let mut text = String::new();
+        match self {
+            Self::Change { before, after, admitted, denied } => {
+                let verdict = match change(admitted, denied) {
+                    "equivalent" => "the same pods are admitted",
+                    "tightening" => "a tightening",
+                    "loosening" => "a loosening",
+                    "both" => "a loosening and a tightening",
+                    _ => "not decided",
+                };
+                let _ = writeln!(text, "{before} -> {after}: {verdict}");
+                for (what, found) in [("newly admitted", admitted), ("newly denied", denied)] {
+                    if found.examples.is_empty() && found.undecided.is_none() {
+                        let _ = writeln!(text, "\n{what}: no pod (proved)");
+                    }
+                    text.push_str(&pods(&format!("{what}: "), found));
+                }
+            }
+            Self::Only { before, after } => {
+                let name = before.iter().chain(after).next().map_or("", String::as_str);
+                let verdict = match after {
+                    None => "removed: a loosening, because it no longer denies any pod",
+                    Some(_) => "added: it admits no pod that was denied before",
+                };
+                let _ = writeln!(text, "{name}: {verdict}");
+            }
+            Self::Statement { profile, statement, found } => {
+                let verdict = match found {
+                    Found { examples, .. } if !examples.is_empty() => "refuted",
+                    Found { undecided: Some(_), .. } => "not decided",
+                    Found { .. } => "proved",
+                };
+                let _ = writeln!(text, "{profile} {statement}: {verdict}");
+                text.push_str(&pods("admitted: ", found));
             }
         }
-        let _ = writeln!(text, "\n{}", scope(version));
         text
     }
 
-    /// As JSON.
-    pub fn json(&self, before: &Side, after: &Side, version: Minor) -> String {
-        let json = json!({
-            "before": before.name, "after": after.name, "kubeVersion": version.to_string(), "change": self.name(),
-            "newlyAdmitted": json_of(&self.admitted), "newlyDenied": json_of(&self.denied),
-        });
-        format!("{json:#}\n")
+    fn json(&self, version: Minor) -> Json {
+        let version = version.to_string();
+        match self {
+            Self::Change { before, after, admitted, denied } => json!({
+                "before": before, "after": after, "kubeVersion": version, "change": change(admitted, denied),
+                "newlyAdmitted": json_of(admitted), "newlyDenied": json_of(denied),
+            }),
+            Self::Only { before, after } => json!({
+                "before": before, "after": after, "kubeVersion": version,
+                "change": if after.is_none() { "loosening" } else { "tightening" },
+            }),
+            Self::Statement { profile, statement, found } => json!({
+                "profile": profile, "statement": statement, "kubeVersion": version, "refutedBy": json_of(found),
+            }),
+        }
     }
 }
 
-/// Whether a statement about a profile holds, as text. `found` are pods that refute it.
-pub fn statement(profile: &Side, statement: &Side, found: &Found, version: Minor) -> String {
-    let verdict = match found {
-        Found { examples, .. } if !examples.is_empty() => "refuted",
-        Found { undecided: Some(_), .. } => "not decided",
-        Found { .. } => "proved",
-    };
-    let mut text = format!("{} {}: {verdict}\n", profile.name, statement.name);
+/// The kind of a change.
+fn change(admitted: &Found, denied: &Found) -> &'static str {
+    let is_some = |found: &Found| !found.examples.is_empty();
+    match (is_some(admitted), is_some(denied)) {
+        (true, true) => "both",
+        _ if admitted.undecided.is_some() || denied.undecided.is_some() => "undecided",
+        (false, false) => "equivalent",
+        (false, true) => "tightening",
+        (true, false) => "loosening",
+    }
+}
+
+/// The answers as text.
+pub fn text(answers: &[Answer], version: Minor) -> String {
+    let answers: Vec<_> = answers.iter().map(Answer::text).collect();
+    format!("{}\n{}\n", answers.join("\n"), scope(version))
+}
+
+/// The answers as JSON, each an object of its own.
+pub fn json(answers: &[Answer], version: Minor) -> String {
+    answers.iter().fold(String::new(), |mut text, answer| {
+        let _ = writeln!(text, "{:#}", answer.json(version));
+        text
+    })
+}
+
+/// The pods that were found, and whether there may be others.
+fn pods(verdict: &str, found: &Found) -> String {
+    let mut text = String::new();
     for example in &found.examples {
-        let _ = writeln!(text, "\nadmitted: pods such as this one ({})", example.operation.name());
+        let _ = writeln!(text, "\n{verdict}pods such as this one ({})", example.operation.name());
         text.push_str(&shown(example));
     }
     if let Some(why) = &found.undecided {
-        let _ = writeln!(text, "\nnot decided: {why}");
+        let _ = writeln!(text, "\n{verdict}not decided: {why}");
     }
-    let _ = writeln!(text, "\n{}", scope(version));
     text
-}
-
-/// The same as JSON.
-pub fn statement_json(profile: &Side, statement: &Side, found: &Found, version: Minor) -> String {
-    let json = json!({
-        "profile": profile.name, "statement": statement.name, "kubeVersion": version.to_string(), "refutedBy": json_of(found),
-    });
-    format!("{json:#}\n")
 }
 
 fn json_of(found: &Found) -> Json {

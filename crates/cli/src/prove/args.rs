@@ -16,6 +16,7 @@ Examples:
   palisade prove old.yaml new.yaml
   palisade prove git:main:profiles/tools.yaml profiles/tools.yaml   # in CI: exit 1 for a loosening
   palisade prove old.yaml new.yaml -o json
+  palisade prove git:main:profiles profiles/
   palisade prove profile.yaml --implies restricted@v1.36
   palisade prove profile.yaml --never 'has(variables.spec.hostname)'
 
@@ -26,17 +27,17 @@ not run.";
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ProveArgs {
-    /// Profile before the change: a file, or a file in a commit as git:REF:PATH.
-    #[arg(value_name = "FILE|git:REF:PATH")]
+    /// Profiles before the change: a file or directory, or one in a commit as git:REF:PATH.
+    #[arg(value_name = "FILE|DIR|git:REF:PATH")]
     pub before: Place,
-    /// Profile after the change.
-    #[arg(value_name = "FILE|git:REF:PATH", required_unless_present_any = ["implies", "never"])]
+    /// Profiles after the change. Those with the same name are compared.
+    #[arg(value_name = "FILE|DIR|git:REF:PATH", required_unless_present_any = ["implies", "never"])]
     pub after: Option<Place>,
-    /// Prove that the profile admits only pods that this level of the Pod Security Standards admits: baseline or restricted,
+    /// Prove that each profile admits only pods that this level of the Pod Security Standards admits: baseline or restricted,
     /// also with a version (restricted@v1.36).
     #[arg(long, value_name = "LEVEL", conflicts_with_all = ["after", "never"])]
     pub implies: Option<StandardsLevel>,
-    /// Prove that the profile never admits a pod for which this CEL expression is true. It can read what a custom check with
+    /// Prove that no profile ever admits a pod for which this CEL expression is true. It can read what a custom check with
     /// the target Pod can read.
     #[arg(long, value_name = "EXPRESSION", conflicts_with = "after")]
     pub never: Option<String>,
@@ -81,6 +82,6 @@ impl fmt::Display for StandardsLevel {
 pub enum ProveFormat {
     /// Text.
     Human,
-    /// One object with everything, for programs.
+    /// An object for each profile, for programs.
     Json,
 }

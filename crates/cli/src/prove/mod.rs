@@ -1,5 +1,4 @@
-//! `palisade prove`: whether a change of a profile newly admits or denies a pod, and statements about a profile, for all
-//! pods.
+//! `palisade prove`: whether a change of profiles newly admits or denies a pod, and statements about profiles, for all pods.
 
 mod answer;
 mod args;
@@ -7,16 +6,13 @@ mod example;
 mod found;
 mod side;
 
+use std::collections::BTreeMap;
+
 pub use args::ProveArgs;
 use palisade_admission::requests::Operation;
 use palisade_cel::Minor;
 
-use self::{
-    answer::Change,
-    args::ProveFormat,
-    found::{Found, Types},
-    side::Side,
-};
+use self::{answer::Answer, args::ProveFormat, found::Types, side::Side};
 use crate::{cluster::could_not_run, output, report::Failure};
 
 /// The operations on pods.
@@ -25,40 +21,72 @@ const BOTH: [Operation; 2] = [Operation::Create, Operation::Update];
 /// Runs the command.
 pub fn run(args: &ProveArgs) -> Result<(), Failure> {
     let version = args.kube_version.unwrap_or(Minor::DEFAULT);
-    let before = Side::read(&args.before, version)?;
-    let types = Types::of(version)?;
-    let Some(after) = &args.after else {
-        let statement = before.of_statement(args, version)?;
-        // An update is judged by the fields that it can change. So the whole pod is known only when it is created.
-        let operations = if args.never.is_some() { &BOTH[..1] } else { &BOTH };
-        let found = types.found(&before, &statement, operations);
-        let write = match args.output {
-            ProveFormat::Human => answer::statement,
-            ProveFormat::Json => answer::statement_json,
-        };
-        return print(&write(&before, &statement, &found, version), &found, "the statement holds");
+    let before = Side::all(&args.before, version)?;
+    let answers: Vec<_> = if let Some(after) = &args.after {
+        let pairs = paired(before, Side::all(after, version)?);
+        let types = Types::of(version)?;
+        pairs.iter().map(|pair| compared(&types, pair)).collect::<Result<_, _>>()?
+    } else {
+        let types = Types::of(version)?;
+        before.iter().map(|profile| stated(&types, profile, args, version)).collect::<Result<_, _>>()?
     };
-    let after = Side::read(after, version)?;
-    if before.accepted.profile.spec.parameters != after.accepted.profile.spec.parameters {
-        return Err(could_not_run(
-            "spec.parameters differ, so that namespaces have other values: only profiles with the same parameters can be \
-             compared",
-        ));
+    output::print(&match args.output {
+        ProveFormat::Human => answer::text(&answers, version),
+        ProveFormat::Json => answer::json(&answers, version),
+    })?;
+    if answers.iter().any(Answer::is_refuted) {
+        return Err(Failure::Wrong(Vec::new()));
     }
-    let change = Change { admitted: types.found(&after, &before, &BOTH), denied: types.found(&before, &after, &BOTH) };
-    let text = match args.output {
-        ProveFormat::Human => change.text(&before, &after, version),
-        ProveFormat::Json => change.json(&before, &after, version),
-    };
-    print(&text, &change.admitted, "a pod is newly admitted")
+    answers.iter().find_map(Answer::undecided).map_or(Ok(()), |why| Err(could_not_run(why)))
 }
 
-/// Prints the answer. A pod that refutes the statement is a failure.
-fn print(text: &str, refuting: &Found, whether: &str) -> Result<(), Failure> {
-    output::print(text)?;
-    match refuting {
-        found if !found.examples.is_empty() => Err(Failure::Wrong(Vec::new())),
-        Found { undecided: Some(why), .. } => Err(could_not_run(format!("not decided whether {whether}: {why}"))),
-        Found { undecided: None, .. } => Ok(()),
+/// A profile before and after a change; none where it is missing.
+type Pair = (Option<Side>, Option<Side>);
+
+/// The profiles with the same name. If there is one on each side, their names may differ.
+fn paired(before: Vec<Side>, after: Vec<Side>) -> Vec<Pair> {
+    if before.len() == 1 && after.len() == 1 {
+        return before.into_iter().map(Some).zip(after.into_iter().map(Some)).collect();
     }
+    let mut pairs = BTreeMap::<String, Pair>::new();
+    for side in before {
+        let name = side.accepted.checked.profile.clone();
+        pairs.entry(name).or_default().0 = Some(side);
+    }
+    for side in after {
+        let name = side.accepted.checked.profile.clone();
+        pairs.entry(name).or_default().1 = Some(side);
+    }
+    pairs.into_values().collect()
+}
+
+fn compared(types: &Types, pair: &Pair) -> Result<Answer, Failure> {
+    let (before, after) = match pair {
+        (Some(before), Some(after)) => (before, after),
+        (before, after) => {
+            let name = |side: &Option<Side>| side.as_ref().map(|side| side.name.clone());
+            return Ok(Answer::Only { before: name(before), after: name(after) });
+        }
+    };
+    if before.accepted.profile.spec.parameters != after.accepted.profile.spec.parameters {
+        return Err(could_not_run(format!(
+            "{}, {}: spec.parameters differ, so that namespaces have other values: only profiles with the same parameters \
+             can be compared",
+            before.name, after.name
+        )));
+    }
+    Ok(Answer::Change {
+        before: before.name.clone(),
+        after: after.name.clone(),
+        admitted: types.found(after, before, &BOTH),
+        denied: types.found(before, after, &BOTH),
+    })
+}
+
+fn stated(types: &Types, profile: &Side, args: &ProveArgs, version: Minor) -> Result<Answer, Failure> {
+    let statement = profile.of_statement(args, version)?;
+    // An update is judged by the fields that it can change. So the whole pod is known only when it is created.
+    let operations = if args.never.is_some() { &BOTH[..1] } else { &BOTH };
+    let found = types.found(profile, &statement, operations);
+    Ok(Answer::Statement { profile: profile.name.clone(), statement: statement.name, found })
 }

@@ -2,11 +2,11 @@
 
 use k8s_openapi::api::admissionregistration::v1::Variable;
 use palisade_api::{
-    ToolSecurityProfile,
+    Diagnostic, ToolSecurityProfile,
     names::{self, Shape},
 };
 use palisade_cel::Minor;
-use palisade_gate::Validator;
+use palisade_gate::{PORTABLE, Validator};
 use palisade_kube_json::json::merge;
 use palisade_prove::{Policy, question::expression};
 use serde_json::{Value as Json, json};
@@ -19,9 +19,12 @@ use crate::{
     report::{Failure, Problem},
 };
 
-/// A version of the profile, or a statement about it.
+/// The prefix of the expression of `--never` in a check that is violated where the expression is true.
+const NOT: &str = "!(";
+
+/// A version of a profile, or a statement about it.
 pub struct Side {
-    /// Where it was read, or the statement.
+    /// Its place, with the name of the profile if there are several, or the statement.
     pub name: String,
     /// The profile.
     pub accepted: Accepted,
@@ -34,15 +37,18 @@ pub struct Side {
 }
 
 impl Side {
-    /// The only profile of a file.
-    pub fn read(place: &Place, version: Minor) -> Result<Self, Failure> {
-        let accepted =
-            place.in_files().ok_or_else(|| could_not_run(format!("{place} must be a file, or git:REF:PATH")))?;
-        let mut accepted = accepted?;
-        let (Some(accepted), true) = (accepted.pop(), accepted.is_empty()) else {
-            return Err(could_not_run(format!("{place} must have one profile")));
+    /// The profiles of a file or directory.
+    pub fn all(place: &Place, version: Minor) -> Result<Vec<Self>, Failure> {
+        // A name without a slash is one in the cluster elsewhere.
+        let named = Place::Path(place.to_string());
+        let files = if matches!(place, Place::Cluster { .. }) { &named } else { place };
+        let accepted = files.in_files().transpose()?.unwrap_or_default();
+        let is_only = accepted.len() == 1;
+        let side = |one: Accepted| {
+            let name = if is_only { place.to_string() } else { format!("{} in {place}", one.checked.profile) };
+            Self::new(name, one, version)
         };
-        Self::new(place.to_string(), accepted, version)
+        accepted.into_iter().map(side).collect()
     }
 
     /// The profile that denies exactly the pods that refute a statement about this profile.
@@ -58,8 +64,9 @@ impl Side {
                 expression(never).ok_or_else(|| {
                     could_not_run(format!("--never: {never:?} is not a CEL expression; it must be one of type bool"))
                 })?;
-                let check =
-                    json!({"id": "never", "expression": format!("!({never})"), "message": "the expression is true"});
+                let check = json!({
+                    "id": "never", "expression": format!("{NOT}{never})"), "message": "the expression is true",
+                });
                 (
                     format!("never admits {never}"),
                     json!({
@@ -74,10 +81,8 @@ impl Side {
         });
         merge(&mut spec, &settings);
         let spec = serde_json::from_value(spec).map_err(|error| could_not_run(error.to_string()))?;
-        let profile = ToolSecurityProfile::new(own.metadata.name.as_deref().unwrap_or_default(), spec);
-        let accepted = profiles::accept_live(profile).map_err(|problems| {
-            Failure::CouldNotRun(problems.iter().map(|one| Problem::new(format!("--never: {one}"))).collect())
-        })?;
+        let profile = ToolSecurityProfile::new(&self.accepted.checked.profile, spec);
+        let accepted = profiles::checked(profile, PORTABLE, &of_option).map_err(Failure::CouldNotRun)?;
         Self::new(name, accepted, version)
     }
 
@@ -122,6 +127,17 @@ impl Side {
     pub fn reads_parameters(&self) -> bool {
         self.accepted.checked.probes.params.is_some()
     }
+}
+
+/// A mistake in the expression of `--never`, at its place in the option.
+fn of_option(diagnostic: &Diagnostic) -> Problem {
+    let at = match diagnostic.location.position {
+        Some((1, column)) => format!(":1:{}", column.saturating_sub(NOT.len()).max(1)),
+        Some((line, column)) => format!(":{line}:{column}"),
+        None => String::new(),
+    };
+    let problem = Problem::new(format!("--never{at}: {}", diagnostic.message));
+    diagnostic.help.iter().fold(problem, Problem::help)
 }
 
 /// The expression of a variable, as if no list of a pod had more elements than the policy evaluates.

@@ -64,7 +64,9 @@ fn run_in(directory: &Path, arguments: &[&str], input: impl AsRef<[u8]>) -> Run 
 fn directory(files: &[(&str, impl AsRef<[u8]>)]) -> TempDir {
     let directory = tempfile::tempdir().unwrap();
     for (name, content) in files {
-        fs::write(directory.path().join(name), content).unwrap();
+        let path = directory.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
     }
     directory
 }
