@@ -702,3 +702,21 @@ fn validation_that_denies_nothing_is_proved_to_deny_nothing() {
         assert_eq!(found.len(), count, "{rules:?} {conditions} {expression}: {:?}", reported(&found));
     }
 }
+
+/// A field of a custom resource may be null, for which the expression fails.
+#[test]
+fn validation_of_custom_resources_is_not_said_to_deny_nothing() {
+    let crd = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: widgets.example.com}\n\
+        spec:\n  group: example.com\n  scope: Namespaced\n  names: {kind: Widget, plural: widgets, singular: widget}\n  \
+        versions:\n  - name: v1\n    served: true\n    storage: true\n    schema: {openAPIV3Schema: {type: object, properties: \
+        {spec: {type: object, properties: {size: {type: integer, nullable: true}}}}}}\n---\n";
+    let range = "object.?spec.?size.orValue(1) >= 1 || object.?spec.?size.orValue(1) <= 5";
+    let text = policy(&[("example.com", "v1", "CREATE", "widgets")], &validations(&[range]));
+    let found = findings(&format!("{crd}{text}"), "never-denies", Minor::V1_36);
+    assert!(found.is_empty(), "{:?}", reported(&found));
+    let params = "  paramKind: {apiVersion: example.com/v1, kind: Widget}\n";
+    let text =
+        policy(&[("''", "v1", "CREATE", "pods")], &format!("{params}{}", validations(&["params == null || true"])));
+    let found = findings(&format!("{crd}{text}"), "never-denies", Minor::V1_36);
+    assert!(found.is_empty(), "{:?}", reported(&found));
+}

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use palisade_admission::objects::Kinds;
 use palisade_cel::schema::Kind;
 use palisade_manifest::Severity;
 use palisade_prove::{
@@ -30,7 +31,7 @@ each object that the validation would deny.
 
 The finding is proved: the expressions become formulas, a search finds no object for which the validation is false or fails,
 and the steps of the search are checked. There is no finding if an expression is not understood, or the search takes too many
-steps. Policies that also match deletions, subresources or unknown kinds are not examined.",
+steps. Policies that also match deletions, subresources or custom resources, or have parameters of such a kind, are not examined.",
     bad: include_str!("never_denies.bad.yaml"),
     good: include_str!("never_denies.good.yaml"),
 };
@@ -66,6 +67,8 @@ struct Questions {
 impl Questions {
     /// `None` if it matches requests that are not understood.
     fn about(cluster: &Cluster<'_>, policy: &Policy<'_>) -> Option<Self> {
+        // Fields of custom resources may be null, or may not be declared.
+        let builtin = Kinds::builtin(cluster.minor);
         let (mut kinds, mut operations) = (BTreeMap::new(), Vec::new());
         for rule in policy.rules() {
             for operation in &rule.operations {
@@ -82,7 +85,7 @@ impl Questions {
                 for version in &rule.versions {
                     for plural in &rule.resources {
                         // A wildcard and a subresource are the names of no resource.
-                        let resource = cluster.kinds().by_plural(group, version, plural)?;
+                        let resource = builtin.by_plural(group, version, plural)?;
                         // An object without a namespace has no namespaceObject.
                         if !resource.namespaced && policy.mentions("namespaceObject") {
                             return None;
@@ -97,6 +100,7 @@ impl Questions {
         let params = match policy.param_kind() {
             None => None,
             Some((version, kind)) => {
+                builtin.by_kind(&version, &kind)?;
                 Some(universe::of_kind(&cluster.schemas, &Kind::parse(&format!("{version}/{kind}"))?)?)
             }
         };
