@@ -66,7 +66,7 @@ scenarios others: export PALISADE_EXPECT ?= modules
 # The programs of the control plane collect garbage less often: a quarter of the CPU time, for memory.
 scenarios others: export GOGC ?= 400
 
-# A scenario on a real API server mostly waits for it, and runs beside tests that keep a processor busy.
+# Side by side, one half uses a core while the other waits.
 scenarios:
 	$(ALONE) $(if $(QUICK),PALISADE_QUICK=1) cargo test --workspace --test apiserver
 others:
