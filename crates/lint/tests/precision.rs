@@ -703,6 +703,68 @@ fn validation_that_denies_nothing_is_proved_to_deny_nothing() {
     }
 }
 
+#[test]
+fn validation_that_no_object_passes_is_proved_to_be_passed_by_none() {
+    let services = [("''", "v1", "CREATE, UPDATE", "services")];
+    let kind = "object.spec.?type.orValue('ClusterIP')";
+    let only = "  matchConditions: [{name: external, expression: \"has(object.spec.externalName)\"}]\n";
+    for (rules, conditions, expression, count) in [
+        (&services[..], "", format!("{kind} == 'NodePort' && {kind} == 'LoadBalancer'"), 1),
+        (&services, "", format!("{kind} == 'NodePort' || {kind} == 'LoadBalancer'"), 0),
+        (&services, "", "object.spec.?ports.orValue([]).exists(p, p.port > 1 && p.port < 1)".to_owned(), 1),
+        (&services, "", "object.spec.?ports.orValue([]).exists(p, p.port > 1 && p.port < 3)".to_owned(), 0),
+        // An empty list.
+        (&services, "", "object.spec.?ports.orValue([]).all(p, p.port > 1 && p.port < 1)".to_owned(), 0),
+        // One kind of two, and one operation of two.
+        (&[("''", "v1", "CREATE", "services, configmaps")], "", "has(object.data)".to_owned(), 0),
+        (&services, "", "oldObject != null && oldObject.metadata.name == object.metadata.name".to_owned(), 0),
+        // The conditions select what is to be denied.
+        (&services, only, "!has(object.spec.externalName)".to_owned(), 0),
+        // A constant is meant.
+        (&services, "", "false".to_owned(), 0),
+        (&[("''", "v1", "'*'", "services")], "", format!("{kind} == 'NodePort' && {kind} == 'LoadBalancer'"), 0),
+    ] {
+        let text = policy(rules, &format!("{conditions}{}", validations(&[&expression])));
+        let found = findings(&text, "always-denies", Minor::V1_36);
+        assert_eq!(found.len(), count, "{rules:?} {conditions} {expression}: {:?}", reported(&found));
+    }
+}
+
+#[test]
+fn match_conditions_that_exclude_everything_are_proved_to_exclude_everything() {
+    let services = [("''", "v1", "CREATE, UPDATE", "services")];
+    let kind = |name: &str| format!("object.spec.?type.orValue('ClusterIP') == '{name}'");
+    let (ports, balancers) = (kind("NodePort"), kind("LoadBalancer"));
+    let rule = "!has(object.spec.externalIPs)";
+    for (rules, conditions, count) in [
+        (&services[..], vec![ports.clone(), balancers.clone()], 1),
+        (&services, vec![format!("{ports} && {balancers}")], 1),
+        (&services, vec![format!("{ports} || {balancers}")], 0),
+        (&services, vec![ports.clone()], 0),
+        (&services, vec![], 0),
+        // never-reached reports it.
+        (&services, vec!["false".to_owned()], 0),
+        // The first fails without the field: the request is denied, unless another one is false.
+        (
+            &services,
+            vec!["object.spec.type == 'NodePort'".to_owned(), balancers.replace("ClusterIP", "LoadBalancer")],
+            0,
+        ),
+        (&services, vec!["object.spec.type == 'NodePort'".to_owned(), balancers.clone()], 1),
+        (&services, vec!["oldObject == null".to_owned(), "request.operation == 'UPDATE'".to_owned()], 1),
+        (&[("''", "v1", "CREATE, DELETE", "services")], vec![ports, balancers], 0),
+    ] {
+        let named = conditions.iter().enumerate();
+        let list: String = named.map(|(at, one)| format!("  - {{name: c{at}, expression: \"{one}\"}}\n")).collect();
+        let list = if list.is_empty() { list } else { format!("  matchConditions:\n{list}") };
+        let text = policy(rules, &format!("{list}{}", validations(&[rule])));
+        let found = findings(&text, "never-matches", Minor::V1_36);
+        assert_eq!(found.len(), count, "{rules:?} {conditions:?}: {:?}", reported(&found));
+        // Then a validation is not reported as well.
+        assert!(findings(&text, "never-denies", Minor::V1_36).is_empty());
+    }
+}
+
 /// A field of a custom resource may be null, for which the expression fails.
 #[test]
 fn validation_of_custom_resources_is_not_said_to_deny_nothing() {

@@ -1,5 +1,6 @@
 //! The rules.
 
+mod always_denies;
 mod always_true;
 mod api_server_rejects;
 mod binding_without_policy;
@@ -18,6 +19,7 @@ mod missing_subresource;
 mod mutation_type;
 mod near_cost_limit;
 mod never_denies;
+mod never_matches;
 mod never_reached;
 mod newer_function;
 mod no_verdict;
@@ -29,6 +31,7 @@ mod params_not_bound;
 mod pods_not_matched;
 mod policy_per_namespace;
 mod policy_without_binding;
+mod proofs;
 mod selector_params_fan_out;
 mod too_many_authorizer_checks;
 mod type_check;
@@ -83,7 +86,9 @@ static CATALOGUE: &[(&Rule, Check)] = &[
     (&selector_params_fan_out::RULE, selector_params_fan_out::check),
     (&policy_per_namespace::RULE, policy_per_namespace::check),
     (&always_true::RULE, always_true::check),
+    (&always_denies::RULE, always_denies::check),
     (&never_denies::RULE, never_denies::check),
+    (&never_matches::RULE, never_matches::check),
     (&never_reached::RULE, never_reached::check),
     (&unused_variable::RULE, unused_variable::check),
     (&fails_open::RULE, fails_open::check),
