@@ -4,6 +4,7 @@
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, BTreeSet},
+    ops::RangeInclusive,
     panic::AssertUnwindSafe,
     pin::Pin,
     sync::{Arc, Mutex as StdMutex, MutexGuard, PoisonError},
@@ -33,6 +34,12 @@ pub(crate) struct Listed {
 const SLOWEST: usize = 10;
 /// How much of a failure is printed again at the end, in characters.
 const SHOWN: usize = 2000;
+
+/// The minors whose API server can end when policies are written while it evaluates others
+/// (kubernetes#135757): maps of types are shared and not locked.
+const MINORS_THAT_END: RangeInclusive<u8> = 32..=33;
+/// How such an API server ends.
+const CONCURRENT: &str = "fatal error: concurrent map";
 
 /// How long a scenario took, with its group and its name.
 type Took = (Duration, Arc<str>, &'static str);
@@ -65,7 +72,12 @@ impl Lanes {
     }
 
     /// The scenarios of one control plane.
-    pub(crate) fn trials(&self, kind: &str, control_plane: Builder, scenarios: Vec<Listed>) -> Vec<Trial> {
+    pub(crate) fn trials(
+        &self,
+        (kind, minor): (&str, u8),
+        control_plane: Builder,
+        scenarios: Vec<Listed>,
+    ) -> Vec<Trial> {
         let permits = Arc::clone(&self.permits);
         // Groups of one version are told apart by where they begin.
         let label: Arc<str> = match scenarios.first() {
@@ -92,13 +104,17 @@ impl Lanes {
                     times.lock().unwrap_or_else(PoisonError::into_inner).push((took, label, name));
                 }));
                 if let Err(why) = &result {
-                    let why = truncated(why.message().unwrap_or_default(), SHOWN);
+                    let why = why.message().unwrap_or_default();
+                    if MINORS_THAT_END.contains(&minor) && why.contains(CONCURRENT) {
+                        return Ok(Completion::ignored_with("the API server ended: kubernetes#135757"));
+                    }
+                    let why = truncated(why, SHOWN);
                     let mut failures = failures.lock().unwrap_or_else(PoisonError::into_inner);
                     failures.push(format!("[{failed_on}] {name}: {why}"));
                 }
-                result
+                result.map(|()| Completion::Completed)
             };
-            Trial::test(name, run).with_kind(kind)
+            Trial::ignorable_test(name, run).with_kind(kind)
         };
         scenarios.into_iter().enumerate().map(trial).collect()
     }
@@ -155,7 +171,11 @@ impl Group {
                 // A scenario that panics must not keep the control plane, for which other groups wait.
                 let result = AssertUnwindSafe(scenario(cluster)).catch_unwind().await;
                 report(begin.elapsed());
-                result.unwrap_or_else(|_| Err("the scenario panicked".into()))
+                let result = result.unwrap_or_else(|_| Err("the scenario panicked".into()));
+                match (result, cluster.control_plane.check_apiserver()) {
+                    (Err(error), Err(ended)) => Err(format!("{error}\n{ended}").into()),
+                    (result, _) => result,
+                }
             }
             Err(error) => Err(error),
         };

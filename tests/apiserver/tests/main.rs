@@ -197,7 +197,7 @@ fn main() -> ExitCode {
             // A group that emulates an older minor has the same API server as others here.
             scenarios.retain(|one| known.insert(one.name));
         }
-        all.extend(lanes.trials(&kind, control_plane, scenarios));
+        all.extend(lanes.trials((&kind, minor), control_plane, scenarios));
     }
     let all: Vec<_> = all
         .into_iter()

@@ -161,6 +161,11 @@ impl ControlPlane {
         Ok(())
     }
 
+    /// An error with the end of its log if the API server has ended by itself.
+    pub fn check_apiserver(&mut self) -> Result<(), Error> {
+        self.apiserver.as_mut().map_or(Ok(()), Process::check)
+    }
+
     /// Kills etcd, and leaves the rest running: the API server answers nothing that it does not remember.
     pub fn kill_etcd(&mut self) {
         self.etcd.kill();

@@ -14,8 +14,14 @@ pub(crate) const AUDIT_POLICY: &str = "audit-policy.yaml";
 pub(crate) const AUDIT_LOG: &str = "audit.log";
 
 /// The controllers that the API alone cannot do without: namespaces get their `default` service account and can be
-/// deleted, owned objects go with their owners.
-const CONTROLLERS: [&str; 3] = ["namespace-controller", "serviceaccount-controller", "garbage-collector-controller"];
+/// deleted, owned objects go with their owners, and a Secret gets the token of its service account. Since 1.33, the last one
+/// runs in any case.
+const CONTROLLERS: [&str; 4] = [
+    "namespace-controller",
+    "serviceaccount-controller",
+    "garbage-collector-controller",
+    "serviceaccount-token-controller",
+];
 /// Policies get their `status.typeChecking`.
 const TYPE_CHECKS: &str = "validatingadmissionpolicy-status-controller";
 

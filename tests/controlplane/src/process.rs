@@ -108,10 +108,10 @@ impl Process {
         resident(&status).ok_or(Error::NotRunning(self.component))
     }
 
-    /// The end of its log.
+    /// The end of its log; after an error of Go's runtime, the lines from that error on.
     pub(crate) fn log_tail(&self) -> String {
         let log = fs::read(&self.log).unwrap_or_default();
-        tail(&String::from_utf8_lossy(&log), LOG_LINES)
+        explained(&String::from_utf8_lossy(&log), LOG_LINES)
     }
 }
 
@@ -133,6 +133,12 @@ fn resident(status: &str) -> Option<u64> {
     Some(kibibytes * 1024)
 }
 
+/// The last `count` lines. Go prints many stacks after a fatal error, so then those that begin with it.
+fn explained(text: &str, count: usize) -> String {
+    let fatal = text.lines().skip_while(|line| !line.starts_with("fatal error: ")).take(count).collect::<Vec<_>>();
+    if fatal.is_empty() { tail(text, count) } else { fatal.join("\n") }
+}
+
 /// The last `count` lines.
 pub(crate) fn tail(text: &str, count: usize) -> String {
     let lines: Vec<&str> = text.lines().collect();
@@ -141,13 +147,19 @@ pub(crate) fn tail(text: &str, count: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{resident, tail};
+    use super::{explained, resident, tail};
 
     #[test]
     fn tail_returns_the_last_lines() {
         assert_eq!(tail("a\nb\nc\n", 2), "b\nc");
         assert_eq!(tail("a", 2), "a");
         assert_eq!(tail("", 2), "");
+    }
+
+    #[test]
+    fn fatal_error_of_go_precedes_its_stacks() {
+        assert_eq!(explained("a\nfatal error: b\n\ngoroutine 1\nc\n", 2), "fatal error: b\n");
+        assert_eq!(explained("a\nb: fatal error: c\nd\n", 1), "d");
     }
 
     #[test]
