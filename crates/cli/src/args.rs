@@ -6,15 +6,15 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::{
     audit::AuditArgs, check::CheckArgs, compare::DiffArgs, dump::DumpArgs, eval::EvalArgs, exception::ExceptionCommand,
-    history::HistoryArgs, lint::LintArgs, migrate::PspArgs, new::NewCommand, prove::ProveArgs, readiness::ReportArgs,
-    render::RenderArgs, replay::ReplayArgs, rollback::RollbackArgs, rollout::RolloutCommand, status::StatusArgs,
-    style::Color, suggest::SuggestArgs, test::TestArgs, why::WhyArgs,
+    history::HistoryArgs, infer::InferArgs, lint::LintArgs, migrate::PspArgs, new::NewCommand, prove::ProveArgs,
+    readiness::ReportArgs, render::RenderArgs, replay::ReplayArgs, rollback::RollbackArgs, rollout::RolloutCommand,
+    status::StatusArgs, style::Color, suggest::SuggestArgs, test::TestArgs, why::WhyArgs,
 };
 
 /// The commands by task, as the help of `palisade` lists them.
 const GROUPS: [(&str, &[&str]); 6] = [
     ("Write and check", &["check", "render"]),
-    ("Roll out", &["diff", "prove", "replay", "report", "suggest", "rollout"]),
+    ("Roll out", &["diff", "prove", "replay", "report", "suggest", "infer", "rollout"]),
     ("Operate", &["status", "why", "audit", "exception", "history", "rollback", "dump"]),
     ("Policies of any kind", &["new", "test", "lint", "eval"]),
     ("Migrate", &["migrate"]),
@@ -37,8 +37,8 @@ To use this as a kubectl plugin, link it as kubectl-palisade into a directory in
 /// Tenant security for Kubernetes, enforced by the API server
 ///
 /// These commands connect to a cluster: status, why, history, diff, dump, rollback, rollout, exception, audit
-/// --metrics, and check, replay, report and suggest with --live. Only rollback, rollout and exception change objects.
-/// All other commands work offline. The output of render has passed the same check that the controller makes before it
+/// --metrics, and check, replay, report, suggest and infer with --live. Only rollback, rollout and exception change
+/// objects. All other commands work offline. The output of render has passed the same check that the controller makes before it
 /// applies objects.
 #[derive(Debug, Parser)]
 #[command(name = "palisade", version, after_help = EXAMPLES)]
@@ -179,6 +179,13 @@ pub enum Command {
     /// the objects were evaluated again with the changed profile. Changes that admit the most workloads come first. It
     /// never proposes to turn a check off, or to allow a path that is known to belong to the node.
     Suggest(SuggestArgs),
+    /// Find the strictest profile that admits existing workloads
+    ///
+    /// Evaluates all pods and workloads of a cluster, of a dump or in files, and finds how strict a profile can be today:
+    /// the workloads that the levels of the Pod Security Standards would deny, and the strictest profile that admits all
+    /// workloads, with the workloads that need each of its settings. Labels and annotations of namespaces that equal the
+    /// ids or paths of their pods become parameters. Workloads that no setting admits get exceptions with an end.
+    Infer(InferArgs),
     /// Print a completion script for a shell
     Completions {
         /// The shell.

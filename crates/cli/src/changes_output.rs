@@ -35,6 +35,10 @@ pub struct ChangesArgs {
     pub output: ChangesFormat,
 }
 
+/// The head of the proved differences.
+const ANY_POD: &str =
+    "The checks of pods, for any pod without mutation at the stage Deny (palisade prove has examples)";
+
 /// Output in addition to the changes.
 #[derive(Debug, Default)]
 pub struct About {
@@ -44,6 +48,8 @@ pub struct About {
     pub head: String,
     /// How the generated objects differ, each with its name.
     pub diffs: Vec<(String, String)>,
+    /// The proved differences of profiles, for any pod.
+    pub proofs: Vec<String>,
     /// More for programs.
     pub json: serde_json::Map<String, Json>,
 }
@@ -69,6 +75,9 @@ fn human(about: &About, changes: Option<&AdmissionChanges>, top: usize) -> Strin
     let mut text = format!("{}\n", about.head);
     for (_, diff) in &about.diffs {
         let _ = write!(text, "\n{diff}");
+    }
+    if !about.proofs.is_empty() {
+        let _ = write!(text, "\n{ANY_POD}:\n{}", about.proofs.concat());
     }
     let Some(changes) = changes else { return text };
     let _ = writeln!(text, "\n{}", counted(about, changes));
@@ -129,6 +138,13 @@ fn counted(about: &About, changes: &AdmissionChanges) -> String {
 
 fn markdown(about: &About, changes: Option<&AdmissionChanges>, top: usize) -> String {
     let mut text = format!("### Palisade: effect of the change\n\n{}\n", plain(&about.head));
+    if !about.proofs.is_empty() {
+        let _ = writeln!(text, "\n{ANY_POD}:\n");
+        for line in about.proofs.iter().flat_map(|proof| proof.lines()) {
+            let indent = if line.starts_with(' ') { "  " } else { "" };
+            let _ = writeln!(text, "{indent}- {}", plain(line.trim()));
+        }
+    }
     if let Some(changes) = changes {
         let _ = writeln!(text, "\n{}.\n", plain(&counted(about, changes)));
         let what = format!("#{}", about.what);

@@ -114,6 +114,34 @@ impl<'a> EvaluationInputs<'a> {
         progress: &mut Progress,
     ) -> Result<Self, Failure> {
         let given = if profiles.is_empty() { None } else { Some(profiles::all(&files::sources(profiles)?)?) };
+        let found = Self::given(args, files, given, progress)?;
+        if found.accepted.is_empty() {
+            let help = "specify files with profiles by --profile";
+            return Err(Failure::CouldNotRun(vec![Problem::new("at least one profile is required").help(help)]));
+        }
+        Ok(Self { accepted: profiles::on(params.set(found.accepted)?, found.version)?, ..found })
+    }
+
+    /// Reads namespaces and objects, and evaluates them by these profiles.
+    ///
+    /// # Errors
+    /// They cannot be read.
+    pub fn of_profiles(
+        args: &'a SourceArgs,
+        files: &[String],
+        profiles: Vec<Accepted>,
+        progress: &mut Progress,
+    ) -> Result<Self, Failure> {
+        let found = Self::given(args, files, Some(profiles), progress)?;
+        Ok(Self { accepted: profiles::on(found.accepted, found.version)?, ..found })
+    }
+
+    fn given(
+        args: &'a SourceArgs,
+        files: &[String],
+        given: Option<Vec<Accepted>>,
+        progress: &mut Progress,
+    ) -> Result<Self, Failure> {
         let (mut mutators, mut problems) = (Vec::new(), Vec::new());
         let (accepted, tenants, version, objects) = if args.live {
             let (found, tenants, version) = args.cluster.ask(async |client| {
@@ -138,12 +166,7 @@ impl<'a> EvaluationInputs<'a> {
             problems = found.problems;
             (given.unwrap_or(found.profiles), found.tenants, Minor::DEFAULT, Objects::Files(found.objects))
         };
-        if accepted.is_empty() {
-            let help = "specify files with profiles by --profile";
-            return Err(Failure::CouldNotRun(vec![Problem::new("at least one profile is required").help(help)]));
-        }
         let version = args.kube_version.unwrap_or(version);
-        let accepted = profiles::on(params.set(accepted)?, version)?;
         Ok(Self { accepted, tenants, version, objects, mutators, problems })
     }
 }

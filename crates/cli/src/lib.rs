@@ -10,11 +10,11 @@
 //!    `parameters`, `evaluator`, `explained`, `present`.
 //! 3. The state of a cluster: `cluster`, `revisions`, `live`; a profile in files, a commit or a cluster: `place`; files that
 //!    were written from a cluster: `dump_files`, `denial`, `events`, `log`; or either: `evaluation_inputs`.
-//! 4. The effects of a change of profiles: `admission_changes`, `changes_output`, `object_comparison`; and the smallest
-//!    change of profiles that admits the existing objects: `proposal`.
+//! 4. The effects of a change of profiles: `admission_changes`, `changes_output`, `object_comparison`, and for all pods
+//!    `prove`, which is a command, too; and the smallest change of profiles that admits the existing objects: `proposal`.
 //! 5. Commands, none of which uses another: `render`, `check`, `eval`, `test`, `new`, `lint`, `migrate`, `history`,
-//!    `compare` (`palisade diff`), `prove`, `replay`, `dump`, `rollback`, `rollout`, `exception`, `status`, `audit`,
-//!    `readiness` (`palisade report`), `suggest`, `why`.
+//!    `compare` (`palisade diff`), `replay`, `dump`, `rollback`, `rollout`, `exception`, `status`, `audit`,
+//!    `readiness` (`palisade report`), `suggest`, `infer`, `why`.
 //! 6. The command line, its former spellings, its manual, and a test of documents that mention it: `args`, `deprecated`,
 //!    `manual`, `documented_commands`, and a test of the options: `vocabulary`.
 #![warn(missing_docs)]
@@ -46,6 +46,7 @@ mod explained;
 mod files;
 mod findings;
 mod history;
+mod infer;
 mod input;
 mod lint;
 mod live;
@@ -158,6 +159,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Why(args) => why::run(&args),
         Command::Report(args) => readiness::run(&args),
         Command::Suggest(args) => suggest::run(&args),
+        Command::Infer(args) => infer::run(&args),
         Command::Audit(args) => audit::run(&args),
         Command::Completions { shell } => manual::completions(shell),
         Command::Man { directory } => manual::pages(directory.as_deref()),

@@ -11,7 +11,7 @@ use palisade_cel::Minor;
 use palisade_compiler::{ChangedBy, Compiled, Mutation, ResolvedTemplate};
 use palisade_gate::{Checked, PORTABLE};
 use palisade_runtime::on_large_stack;
-use serde_json::Value as Json;
+use serde_json::{Map, Value as Json, json};
 
 use crate::{
     input::{self, Object},
@@ -279,6 +279,25 @@ pub fn tell(accepted: &[Accepted], namespaces: &[Tenant]) {
             }
         }
     }
+}
+
+/// A profile without the fields that an API server adds, and without empty groups of settings.
+pub fn written(profile: &ToolSecurityProfile) -> Json {
+    let metadata = json!(profile.metadata);
+    let mut kept = Map::new();
+    for key in ["name", "labels", "annotations"] {
+        if let Some(value) = metadata.get(key) {
+            kept.insert(key.to_owned(), value.clone());
+        }
+    }
+    if let Some(annotations) = kept.get_mut("annotations").and_then(Json::as_object_mut) {
+        annotations.remove("kubectl.kubernetes.io/last-applied-configuration");
+    }
+    let mut spec = json!(profile.spec);
+    if let Some(fields) = spec.as_object_mut() {
+        fields.retain(|_, value| value.as_object().is_none_or(|fields| !fields.is_empty()));
+    }
+    json!({"apiVersion": names::API_VERSION, "kind": KIND, "metadata": kept, "spec": spec})
 }
 
 /// All objects at a time, in the order in which the controller applies them. Exceptions end at their time.

@@ -32,6 +32,7 @@ use crate::{
     place::Place,
     profiles::{self, Accepted},
     progress::Progress,
+    prove,
     report::{Failure, Problem},
     revisions::{self, History},
 };
@@ -56,7 +57,15 @@ pub fn run(args: &DiffArgs) -> Result<(), Failure> {
     // What is in effect was accepted by the cluster.
     after.profiles = profiles::on(after.profiles, inputs.version).map_err(Failure::fatal)?;
     let difference = Difference::new(&before.profiles, &after.profiles, &inputs.tenants, inputs.version)?;
-    let about = about(&before, &after, &difference, &inputs);
+    let mut about = about(&before, &after, &difference, &inputs);
+    let answers = if difference.changes_answers(inputs.is_whole) {
+        prove::of_edit(&before.profiles, &after.profiles, inputs.version)?
+    } else {
+        Vec::new()
+    };
+    about.proofs = answers.iter().map(prove::Answer::summary).collect();
+    let proofs = answers.iter().map(|answer| answer.json(inputs.version)).collect();
+    about.json.insert("anyPod".to_owned(), proofs);
     if difference.changes_answers(inputs.is_whole) && judges {
         let changes = judged(inputs, &before.profiles, &after.profiles)?;
         output::print(&changes_output::text(&args.shown, &about, Some(&changes)))?;
@@ -232,6 +241,7 @@ fn about(
         head: format!("{} -> {}: {}", before.name, after.name, difference.sentence(inputs.is_whole)),
         diffs: difference.diffs(),
         json,
+        ..About::default()
     }
 }
 

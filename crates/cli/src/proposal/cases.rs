@@ -1,6 +1,9 @@
 //! Objects that violate a profile, by workload, for which changes are tried.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use palisade_kube_json::{
     owners::{Owners, Reference},
@@ -36,16 +39,23 @@ struct Violating {
 }
 
 /// An object that violates a profile.
+#[derive(Clone)]
 pub struct Case {
     /// Its kind; none for a pod.
     pub kind: Option<&'static Workload>,
     /// The whole object.
-    text: Box<str>,
+    text: Arc<str>,
     /// Its violations.
     pub violations: Vec<Violation>,
 }
 
 impl Case {
+    /// The same object with other violations.
+    #[must_use]
+    pub fn with(&self, violations: Vec<Violation>) -> Self {
+        Self { violations, ..self.clone() }
+    }
+
     /// The object.
     pub fn object(&self) -> Json {
         serde_json::from_str(&self.text).unwrap_or_default()

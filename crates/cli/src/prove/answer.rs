@@ -1,6 +1,6 @@
 //! The answers, as text and as JSON.
 
-use std::fmt::Write as _;
+use std::{collections::BTreeMap, fmt::Write as _};
 
 use palisade_cel::Minor;
 use serde_json::{Value as Json, json};
@@ -39,6 +39,12 @@ pub enum Answer {
 }
 
 impl Answer {
+    /// Two versions that cannot be compared.
+    pub fn not_compared([before, after]: [&str; 2], why: &str) -> Self {
+        let found = || Found { examples: Vec::new(), undecided: Some(why.to_owned()) };
+        Self::Change { before: before.to_owned(), after: after.to_owned(), admitted: found(), denied: found() }
+    }
+
     /// Whether a pod refutes the statement, or the statement that the change admits nothing new.
     pub fn is_refuted(&self) -> bool {
         match self {
@@ -66,14 +72,7 @@ impl Answer {
         let mut text = String::new();
         match self {
             Self::Change { before, after, admitted, denied } => {
-                let verdict = match change(admitted, denied) {
-                    "equivalent" => "the same pods are admitted",
-                    "tightening" => "a tightening",
-                    "loosening" => "a loosening",
-                    "both" => "a loosening and a tightening",
-                    _ => "not decided",
-                };
-                let _ = writeln!(text, "{before} -> {after}: {verdict}");
+                let _ = writeln!(text, "{before} -> {after}: {}", verdict(admitted, denied));
                 for (what, found) in [("newly admitted", admitted), ("newly denied", denied)] {
                     if found.examples.is_empty() && found.undecided.is_none() {
                         let _ = writeln!(text, "\n{what}: no pod (proved)");
@@ -82,12 +81,7 @@ impl Answer {
                 }
             }
             Self::Only { before, after } => {
-                let name = before.iter().chain(after).next().map_or("", String::as_str);
-                let verdict = match after {
-                    None => "removed: a loosening, because it no longer denies any pod",
-                    Some(_) => "added: it admits no pod that was denied before",
-                };
-                let _ = writeln!(text, "{name}: {verdict}");
+                let _ = writeln!(text, "{}", only(before.as_deref(), after.as_deref()));
             }
             Self::Statement { profile, statement, found } => {
                 let verdict = match found {
@@ -102,7 +96,39 @@ impl Answer {
         text
     }
 
-    fn json(&self, version: Minor) -> Json {
+    /// The answer in a few lines: the first message of each check that differs.
+    pub fn summary(&self) -> String {
+        let (mut text, changes) = match self {
+            Self::Change { after, admitted, denied, .. } => (
+                format!("{after}: {}\n", verdict(admitted, denied)),
+                vec![("newly admitted", admitted), ("newly denied", denied)],
+            ),
+            Self::Only { before, after } => (format!("{}\n", only(before.as_deref(), after.as_deref())), Vec::new()),
+            Self::Statement { .. } => (self.text(), Vec::new()),
+        };
+        for (what, found) in changes {
+            let mut checks = BTreeMap::new();
+            for violation in found.examples.iter().flat_map(|example| &example.violations) {
+                checks.entry(&violation.check).or_insert(&violation.message);
+            }
+            for (check, message) in &checks {
+                let _ = writeln!(text, "  {what}: [{check}] {message}");
+            }
+            match &found.undecided {
+                Some(why) => {
+                    let _ = writeln!(text, "  {what}: not decided: {why}");
+                }
+                None if checks.is_empty() => {
+                    let _ = writeln!(text, "  {what}: no pod (proved)");
+                }
+                None => {}
+            }
+        }
+        text
+    }
+
+    /// The answer as an object.
+    pub fn json(&self, version: Minor) -> Json {
         let version = version.to_string();
         match self {
             Self::Change { before, after, admitted, denied } => json!({
@@ -130,6 +156,27 @@ fn change(admitted: &Found, denied: &Found) -> &'static str {
         (false, true) => "tightening",
         (true, false) => "loosening",
     }
+}
+
+/// The kind of a change, in words.
+fn verdict(admitted: &Found, denied: &Found) -> &'static str {
+    match change(admitted, denied) {
+        "equivalent" => "the same pods are admitted",
+        "tightening" => "a tightening",
+        "loosening" => "a loosening",
+        "both" => "a loosening and a tightening",
+        _ => "not decided",
+    }
+}
+
+/// The answer about a profile that was added or removed.
+fn only(before: Option<&str>, after: Option<&str>) -> String {
+    let name = before.or(after).unwrap_or_default();
+    let verdict = match after {
+        None => "removed: a loosening, because it no longer denies any pod",
+        Some(_) => "added: it admits no pod that was denied before",
+    };
+    format!("{name}: {verdict}")
 }
 
 /// The answers as text.

@@ -8,12 +8,13 @@ mod side;
 
 use std::collections::BTreeMap;
 
+pub use answer::Answer;
 pub use args::ProveArgs;
 use palisade_admission::requests::Operation;
 use palisade_cel::Minor;
 
-use self::{answer::Answer, args::ProveFormat, found::Types, side::Side};
-use crate::{cluster::could_not_run, output, report::Failure};
+use self::{args::ProveFormat, found::Types, side::Side};
+use crate::{cluster::could_not_run, output, profiles::Accepted, report::Failure};
 
 /// The operations on pods.
 const BOTH: [Operation; 2] = [Operation::Create, Operation::Update];
@@ -25,7 +26,7 @@ pub fn run(args: &ProveArgs) -> Result<(), Failure> {
     let answers: Vec<_> = if let Some(after) = &args.after {
         let pairs = paired(before, Side::all(after, version)?);
         let types = Types::of(version)?;
-        pairs.iter().map(|pair| compared(&types, pair)).collect::<Result<_, _>>()?
+        pairs.iter().map(|pair| compared(&types, pair)).collect()
     } else {
         let types = Types::of(version)?;
         before.iter().map(|profile| stated(&types, profile, args, version)).collect::<Result<_, _>>()?
@@ -60,27 +61,50 @@ fn paired(before: Vec<Side>, after: Vec<Side>) -> Vec<Pair> {
     pairs.into_values().collect()
 }
 
-fn compared(types: &Types, pair: &Pair) -> Result<Answer, Failure> {
+fn compared(types: &Types, pair: &Pair) -> Answer {
     let (before, after) = match pair {
         (Some(before), Some(after)) => (before, after),
         (before, after) => {
             let name = |side: &Option<Side>| side.as_ref().map(|side| side.name.clone());
-            return Ok(Answer::Only { before: name(before), after: name(after) });
+            return Answer::Only { before: name(before), after: name(after) };
         }
     };
     if before.accepted.profile.spec.parameters != after.accepted.profile.spec.parameters {
-        return Err(could_not_run(format!(
-            "{}, {}: spec.parameters differ, so that namespaces have other values: only profiles with the same parameters \
-             can be compared",
-            before.name, after.name
-        )));
+        return Answer::not_compared(
+            [&before.name, &after.name],
+            "spec.parameters differ, so that namespaces have other values: only profiles with the same parameters can be \
+             compared",
+        );
     }
-    Ok(Answer::Change {
+    Answer::Change {
         before: before.name.clone(),
         after: after.name.clone(),
         admitted: types.found(after, before, &BOTH),
         denied: types.found(before, after, &BOTH),
-    })
+    }
+}
+
+/// The answers about the profiles whose specs differ.
+pub fn of_edit(before: &[Accepted], after: &[Accepted], version: Minor) -> Result<Vec<Answer>, Failure> {
+    let mut pairs = BTreeMap::<&str, [Option<&Accepted>; 2]>::new();
+    for (profiles, side) in [(before, 0), (after, 1)] {
+        for one in profiles {
+            pairs.entry(&one.checked.profile).or_default()[side] = Some(one);
+        }
+    }
+    pairs.retain(|_, pair| pair[0].map(|one| &one.profile.spec) != pair[1].map(|one| &one.profile.spec));
+    if pairs.is_empty() {
+        return Ok(Vec::new());
+    }
+    let types = Types::of(version)?;
+    let answer = |(name, pair): (&str, [Option<&Accepted>; 2])| {
+        let side = |one: Option<&Accepted>| one.map(|one| Side::new(name.to_owned(), one.clone(), version)).transpose();
+        match (side(pair[0]), side(pair[1])) {
+            (Ok(before), Ok(after)) => compared(&types, &(before, after)),
+            _ => Answer::not_compared([name, name], "an expression is not understood"),
+        }
+    };
+    Ok(pairs.into_iter().map(answer).collect())
 }
 
 fn stated(types: &Types, profile: &Side, args: &ProveArgs, version: Minor) -> Result<Answer, Failure> {

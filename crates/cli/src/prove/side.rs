@@ -86,7 +86,8 @@ impl Side {
         Self::new(name, accepted, version)
     }
 
-    fn new(name: String, accepted: Accepted, version: Minor) -> Result<Self, Failure> {
+    /// A profile with this name in answers.
+    pub fn new(name: String, accepted: Accepted, version: Minor) -> Result<Self, Failure> {
         let accepted = profiles::on(vec![accepted], version).map_err(Failure::fatal)?.remove(0);
         // Without the fast path: it has the same verdicts.
         let bundle = accepted.checked.bundle.clone().in_full();

@@ -7,8 +7,7 @@ mod human;
 use std::collections::BTreeMap;
 
 use k8s_openapi::jiff::Timestamp;
-use palisade_api::{ToolSecurityProfile, names::API_VERSION};
-use serde_json::{Map, Value as Json, json};
+use palisade_api::ToolSecurityProfile;
 
 pub use args::SuggestArgs;
 use args::SuggestFormat;
@@ -102,22 +101,7 @@ fn yaml(accepted: &[Accepted], suggestions: &Suggestions) -> Result<String, Fail
             text.push_str(&report::one_line(&format!("# {}: {}", change.change, change.change.allows)));
             text.push('\n');
         }
-        text.push_str(&output::yaml(&[written(&profile)]).map_err(|error| could_not_print(&error))?);
+        text.push_str(&output::yaml(&[profiles::written(&profile)]).map_err(|error| could_not_print(&error))?);
     }
     Ok(text)
-}
-
-/// A profile without the fields that an API server adds.
-fn written(profile: &ToolSecurityProfile) -> Json {
-    let metadata = json!(profile.metadata);
-    let mut kept = Map::new();
-    for key in ["name", "labels", "annotations"] {
-        if let Some(value) = metadata.get(key) {
-            kept.insert(key.to_owned(), value.clone());
-        }
-    }
-    if let Some(annotations) = kept.get_mut("annotations").and_then(Json::as_object_mut) {
-        annotations.remove("kubectl.kubernetes.io/last-applied-configuration");
-    }
-    json!({"apiVersion": API_VERSION, "kind": profiles::KIND, "metadata": kept, "spec": profile.spec})
 }

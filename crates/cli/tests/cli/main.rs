@@ -12,6 +12,7 @@ mod exceptions;
 mod explain;
 #[cfg(unix)]
 mod hostile;
+mod infer;
 mod inputs;
 mod library;
 mod lint;

@@ -82,6 +82,51 @@ fn a_deployment_with_its_pods_is_one_line() {
 }
 
 #[test]
+fn the_change_for_any_pod_precedes_existing_objects() {
+    let run = diff(&changed(), &[]);
+    let expected = "\
+without mutation at the stage Deny (palisade prove has examples):
+tools: a loosening and a tightening
+  newly admitted: [privileged] container \"main\": securityContext.privileged is true, must be false or unset
+  newly denied: [hostNamespaces] pod: spec.hostPID is true, host namespaces are not allowed
+
+3 objects evaluated";
+    assert!(run.out.contains(expected), "{}", run.out);
+    let json = diff(&changed(), &["-o", "json"]);
+    let json: Json = serde_json::from_str(&json.out).unwrap();
+    let answer = &json["anyPod"][0];
+    assert_eq!((&answer["before"], &answer["change"]), (&json!("tools"), &json!("both")), "{answer:#}");
+    assert_eq!(answer["newlyDenied"]["examples"][0]["object"]["spec"]["hostPID"], true, "{answer:#}");
+    let markdown = diff(&changed(), &["-o", "markdown"]);
+    assert!(markdown.out.contains("- tools: a loosening and a tightening\n  - newly admitted: "), "{}", markdown.out);
+
+    // A stage is no part of a proof, and other parameters have other values.
+    let staged = diff(&format!("{PROFILE}  enforcement: {{pods: Warn, workloads: Warn}}\n"), &[]);
+    assert!(
+        staged.out.contains("\ntools: the same pods are admitted\n  newly admitted: no pod (proved)\n"),
+        "{}",
+        staged.out
+    );
+    let parameter = "{name: uid, type: Integer, sources: [{namespaceAnnotation: uid}]}";
+    let parameters = diff(
+        &format!(
+            "{PROFILE}  parameters: [{parameter}]\n  users: {{runAsUser: {{rule: MustRunAs, ranges: [{{min: $uid, max: $uid}}]}}}}\n"
+        ),
+        &[],
+    );
+    assert!(
+        parameters.out.contains("\ntools: not decided\n  newly admitted: not decided: spec.parameters differ"),
+        "{}{}",
+        parameters.out,
+        parameters.err
+    );
+    let renamed = diff(&PROFILE.replace("{name: tools}", "{name: others}"), &[]);
+    for expected in ["\nothers: added: it admits no pod", "\ntools: removed: a loosening"] {
+        assert!(renamed.out.contains(expected), "{expected}: {}", renamed.out);
+    }
+}
+
+#[test]
 fn a_change_that_only_admits_is_no_failure() {
     let run = diff(&PROFILE.replace("privileged: false", "privileged: true"), &["-o", "markdown"]);
     assert_eq!(run.code, Some(0), "{}{}", run.out, run.err);

@@ -227,7 +227,7 @@ const L: (&str, &str) = ("lease", LEASE);
 const S: (&str, &str) = ("suite", SUITE);
 
 /// All of them.
-pub const COMMANDS: [Command; 31] = [
+pub const COMMANDS: [Command; 32] = [
     Command { line: "render {profile}", inputs: &[P] },
     Command { line: "render {profile} --namespaces {namespace} --kube-version 1.33 -o json", inputs: &[P, N] },
     Command { line: "render {profile} --namespaces {namespace} --pod {pod} -o diff", inputs: &[P, N, O] },
@@ -273,6 +273,10 @@ pub const COMMANDS: [Command; 31] = [
     Command {
         line: "suggest {pod} --profile {profile} --namespaces {namespace} --time 2026-01-01T00:00:00Z --top 2",
         inputs: &[O, P, N],
+    },
+    Command {
+        line: "infer {pod} --namespaces {namespace} -l tenancy=tool --outliers 1 --time 2026-01-01T00:00:00Z -o json",
+        inputs: &[O, N],
     },
     Command { line: "audit {log} -o json", inputs: &[("log", EVENT)] },
     Command { line: "replay -p {profile} --namespaces {namespace} {log} -o json", inputs: &[P, N, ("log", CREATION)] },

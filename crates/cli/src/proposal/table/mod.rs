@@ -16,6 +16,7 @@ use palisade_kube_json::text::truncated;
 use serde_json::Value as Json;
 
 use super::change::Change;
+pub use volumes::{is_of_the_node, is_written};
 
 /// The most of an invalid name in a message, in characters.
 const MAX_NAME: usize = 80;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use palisade_api::settings::HostPath;
-use palisade_checks::{Resolve, Text};
+use palisade_checks::{Resolve, Text, defaults::CONTAINER_LISTS};
 use serde_json::{Value as Json, json};
 
 use super::{Change, Found, Subject, for_all, is_of_a_namespace, items, missing, text};
@@ -55,7 +55,8 @@ const ROOTS: [&str; 15] = [
 /// The prefix of the volume with the token of a pod, which the API server adds. No template has it.
 const TOKEN: &str = "\"kube-api-access-";
 
-fn is_of_the_node(path: &str, is_written: bool) -> bool {
+/// Whether a pod with this path of the node can take over the node or read data of the kubelet.
+pub fn is_of_the_node(path: &str, is_written: bool) -> bool {
     // `/var/run` is a link to `/run`.
     let path = path.strip_prefix("/var").filter(|rest| rest.starts_with("/run")).unwrap_or(path);
     let path = if path.is_empty() { "/" } else { path };
@@ -112,7 +113,7 @@ pub(super) fn host_paths(subject: &Subject<'_>) -> Found {
             return Err(format!("{found} is not an absolute path without . and .."));
         }
         match covered(paths, subject, path) {
-            Some(Cover::ReadOnly) if is_written(subject, volume) => {
+            Some(Cover::ReadOnly) if is_written(subject.pod, volume) => {
                 return Err(format!(
                     "{found} is read-only in the profile, and the pod does not mount it with readOnly: true"
                 ));
@@ -120,7 +121,7 @@ pub(super) fn host_paths(subject: &Subject<'_>) -> Found {
             Some(Cover::ReadOnly | Cover::Writable) => continue,
             None => {}
         }
-        let is_written = is_written(subject, volume);
+        let is_written = is_written(subject.pod, volume);
         if is_of_the_node(path, is_written) {
             return Err(format!("{found} would give control of the node"));
         }
@@ -164,8 +165,9 @@ fn covered(paths: &[HostPath], subject: &Subject<'_>, path: &str) -> Option<Cove
 }
 
 /// Whether a container can write to a volume, or the kubelet creates a missing path.
-fn is_written(subject: &Subject<'_>, volume: &Json) -> bool {
-    let mut mounts = subject.containers().flat_map(|one| items(&one["volumeMounts"]));
+pub fn is_written(pod: &Json, volume: &Json) -> bool {
+    let containers = CONTAINER_LISTS.iter().flat_map(|list| items(&pod["spec"][*list]));
+    let mut mounts = containers.flat_map(|one| items(&one["volumeMounts"]));
     mounts.any(|mount| mount["name"] == volume["name"] && mount["readOnly"] != true)
         || matches!(volume["hostPath"]["type"].as_str(), Some("DirectoryOrCreate" | "FileOrCreate"))
 }
