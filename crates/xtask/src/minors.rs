@@ -4,6 +4,7 @@ use std::{
     fs,
     io::{BufRead as _, BufReader},
     process::{Command, Stdio},
+    thread,
     time::Instant,
 };
 
@@ -77,9 +78,16 @@ fn test(minor: &str) -> Result<bool, Error> {
     let begin = Instant::now();
     let demo = run_on(minor, command(built("palisade-demo")).arg("--once"))?;
     let demo_time = begin.elapsed().as_secs();
-    let scenarios = run_on(minor, &mut cargo("test --workspace --test apiserver"))?;
-    let conformance = run_on(minor, &mut cargo("test --workspace --test conformance"))?;
-    let attacks = run_on(minor, &mut cargo("test --workspace --test redteam"))?;
+    // Side by side, as in `make test-all`: one half uses a core while the other waits.
+    let (scenarios, others) = thread::scope(|scope| {
+        let others = scope.spawn(|| {
+            let conformance = run_on(minor, &mut cargo("test --workspace --test conformance"))?;
+            Ok::<_, Error>((conformance, run_on(minor, &mut cargo("test --workspace --test redteam"))?))
+        });
+        (run_on(minor, &mut cargo("test --workspace --test apiserver")), others.join())
+    });
+    let scenarios = scenarios?;
+    let (conformance, attacks) = others.map_err(|_| Error::Invalid("a thread panicked".to_owned()))??;
     let cells = [
         version,
         if demo.passed { format!("passed in {demo_time} s") } else { "failed".to_owned() },
