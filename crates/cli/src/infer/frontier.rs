@@ -125,7 +125,7 @@ fn with_parameters(base: &ToolSecurityProfile, parameters: &[Inferred]) -> Resul
     let declared: Vec<_> = parameters.iter().map(|one| one.declaration.clone()).collect();
     let base = edited(base, |spec| {
         if !declared.is_empty() {
-            spec["parameters"] = Json::Array(declared);
+            set(spec, &["parameters"], Json::Array(declared));
         }
         for one in parameters.iter().flat_map(|one| &one.settings).filter(|one| one.path.starts_with("users.")) {
             set(spec, &one.path.split('.').collect::<Vec<_>>(), one.value.clone());
@@ -241,7 +241,7 @@ fn with_exceptions(
     exceptions.truncate(MAX_EXCEPTIONS);
     edited(profile, |spec| {
         if !exceptions.is_empty() {
-            spec["exceptions"] = Json::Array(exceptions);
+            set(spec, &["exceptions"], Json::Array(exceptions));
         }
     })
 }

@@ -7,6 +7,7 @@ use std::{
 
 use k8s_openapi::jiff::Timestamp;
 use palisade_cel::Minor;
+use palisade_kube_json::json::set;
 use serde_json::{Value as Json, json};
 
 use super::{
@@ -204,7 +205,7 @@ fn json(about: &About, frontier: &Frontier) -> Json {
     let places = |all: &Denied| -> Vec<Json> {
         let one = |(at, violations): (&Place, _)| {
             let mut json = place(at);
-            json["violations"] = json!(violations);
+            set(&mut json, &["violations"], json!(violations));
             json
         };
         all.iter().map(one).collect()
@@ -220,7 +221,7 @@ fn json(about: &About, frontier: &Frontier) -> Json {
         .collect();
     let not_judged = about.not_judged.iter().map(|(at, why)| {
         let mut json = place(at);
-        json["why"] = json!(why);
+        set(&mut json, &["why"], json!(why));
         json
     });
     json!({

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use palisade_checks::defaults::CONTAINER_LISTS;
+use palisade_kube_json::json::set;
 use serde::Serialize;
 use serde_json::{Value as Json, json};
 
@@ -181,7 +182,7 @@ pub(super) fn infer(workloads: &BTreeMap<Place, Vec<Case>>, tenants: &[Tenant]) 
         }
         let mut value = json!({"pathPrefix": format!("{}/${}", above.replace('$', "$$"), sources[source])});
         if !values.is_written {
-            value["readOnly"] = json!(true);
+            set(&mut value, &["readOnly"], true);
         }
         let (path, pairs) = ("volumes.hostPaths", values.pairs.len());
         found.entry((source, false)).or_default().push(Explained { path, value, pairs, equal });
