@@ -5,6 +5,7 @@
 pub mod beta;
 mod cluster;
 mod controller;
+mod ended;
 mod figures;
 mod load;
 pub mod mutations;
@@ -18,6 +19,7 @@ mod webhook;
 
 pub use cluster::{Cluster, root};
 pub use controller::{ControllerProcess, run_controller};
+pub use ended::known_fault;
 pub use figures::{cpu_of, memory_of, peak_of};
 pub use load::{Load, Tally};
 pub use nodes::{CONTROLLERS, Nodes};

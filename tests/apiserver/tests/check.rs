@@ -14,7 +14,7 @@ use crate::{
 };
 
 crate::groups::scenarios! {
-    check_says_what_the_api_server_says: Judged 340;
+    check_says_what_the_api_server_says: Judged 340 needs NATIVE_MUTATION;
 }
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;

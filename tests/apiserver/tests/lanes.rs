@@ -4,7 +4,6 @@
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, BTreeSet},
-    ops::RangeInclusive,
     panic::AssertUnwindSafe,
     pin::Pin,
     sync::{Arc, Mutex as StdMutex, MutexGuard, PoisonError},
@@ -15,7 +14,7 @@ use futures::FutureExt as _;
 use libtest_mimic::{Completion, Failed, Trial};
 use palisade_controlplane::{Builder, Feature};
 use palisade_kube_json::text::truncated;
-use palisade_tests::{Cluster, TestResult};
+use palisade_tests::{Cluster, TestResult, known_fault};
 use tokio::sync::{Mutex, Notify, OwnedSemaphorePermit, Semaphore};
 
 use crate::RUNTIME;
@@ -34,12 +33,6 @@ pub(crate) struct Listed {
 const SLOWEST: usize = 10;
 /// How much of a failure is printed again at the end, in characters.
 const SHOWN: usize = 2000;
-
-/// The minors whose API server can end when policies are written while it evaluates others
-/// (kubernetes#135757): maps of types are shared and not locked.
-const MINORS_THAT_END: RangeInclusive<u8> = 32..=33;
-/// How such an API server ends.
-const CONCURRENT: &str = "fatal error: concurrent map";
 
 /// How long a scenario took, with its group and its name.
 type Took = (Duration, Arc<str>, &'static str);
@@ -105,8 +98,8 @@ impl Lanes {
                 }));
                 if let Err(why) = &result {
                     let why = why.message().unwrap_or_default();
-                    if MINORS_THAT_END.contains(&minor) && why.contains(CONCURRENT) {
-                        return Ok(Completion::ignored_with("the API server ended: kubernetes#135757"));
+                    if let Some(fault) = known_fault(minor, why) {
+                        return Ok(Completion::ignored_with(format!("the API server ended: {fault}")));
                     }
                     let why = truncated(why, SHOWN);
                     let mut failures = failures.lock().unwrap_or_else(PoisonError::into_inner);

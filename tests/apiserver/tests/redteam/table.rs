@@ -135,6 +135,11 @@ impl Tally {
         self.windows.extend(more.windows);
     }
 
+    /// Whether something was admitted or denied that should not be.
+    pub(crate) fn is_wrong(&self) -> bool {
+        !self.holes.is_empty() || !self.wronged.is_empty()
+    }
+
     /// What was not as it should be.
     fn failure(&self) -> Option<String> {
         let mut text = String::new();
@@ -157,9 +162,10 @@ impl Tally {
 /// The attacks of which the API server keeps all fields, and the number of the others.
 fn effective(mut attacks: Vec<Attack>) -> (Vec<Attack>, usize) {
     let count = attacks.len();
-    attacks.retain(|attack| match serde_json::from_slice::<Json>(&attack.how.body) {
-        Ok(pod) if pod["kind"] == "Pod" => lacking(&features_of(&pod)).is_none(),
-        _ => true,
+    // A pod, or a patch of one.
+    attacks.retain(|attack| {
+        let body = serde_json::from_slice::<Json>(&attack.how.body);
+        body.map_or(true, |body| lacking(&features_of(&body)).is_none())
     });
     let without = count - attacks.len();
     (attacks, without)
