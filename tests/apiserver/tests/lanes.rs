@@ -166,7 +166,10 @@ impl Group {
                 report(begin.elapsed());
                 let result = result.unwrap_or_else(|_| Err("the scenario panicked".into()));
                 match (result, cluster.control_plane.check_apiserver()) {
-                    (Err(error), Err(ended)) => Err(format!("{error}\n{ended}").into()),
+                    // The end of the API server explains only that no connection to it was possible.
+                    (Err(error), Err(ended)) if error.to_string().to_lowercase().contains("connect") => {
+                        Err(format!("{error}\n{ended}").into())
+                    }
                     (result, _) => result,
                 }
             }
