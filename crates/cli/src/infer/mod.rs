@@ -24,6 +24,7 @@ use crate::{
     cluster::could_not_run,
     evaluation_inputs::EvaluationInputs,
     evaluator::ProfileEvaluator,
+    namespaces::Tenant,
     parallel::{parallel, threads},
     present::Present,
     profiles,
@@ -55,14 +56,12 @@ pub fn run(args: &InferArgs) -> Result<(), Failure> {
     let inputs =
         EvaluationInputs::of_profiles(&args.source, &args.files, vec![base], &mut progress).map_err(Failure::fatal)?;
     let EvaluationInputs { accepted, tenants, version, objects, problems, .. } = inputs;
-    let is_selected = |namespace: &str| {
-        let mut selected = tenants.iter().filter(|one| palisade_compiler::selects(&accepted[0].profile.spec, one));
-        selected.any(|one| one.name == namespace)
-    };
-    if !tenants.iter().any(|one| is_selected(&one.name)) {
+    let is_selected = |one: &&Tenant| accepted.iter().all(|base| palisade_compiler::selects(&base.profile.spec, one));
+    let selected: Vec<_> = tenants.iter().filter(is_selected).cloned().collect();
+    if selected.is_empty() {
         return Err(could_not_run("no namespace has the labels of --selector"));
     }
-    let judge = ProfileEvaluator::new(&accepted, &tenants, version, now)?;
+    let judge = ProfileEvaluator::new(&accepted, &selected, version, now)?;
     let known: BTreeSet<_> = tenants.iter().map(|one| one.name.clone()).collect();
     let (mut present, mut cases) = (Present::new(&judge, &known), Cases::default());
     objects.each(&mut progress, |page| {
@@ -74,7 +73,7 @@ pub fn run(args: &InferArgs) -> Result<(), Failure> {
     if found.violating.is_empty() && found.not_judged.is_empty() && problems.is_empty() {
         return Err(could_not_run("no pod or workload in the selected namespaces was found"));
     }
-    let evidence = Evidence { workloads: found.violating, tenants: &tenants, version, now };
+    let evidence = Evidence { workloads: found.violating, tenants: &selected, version, now };
     let frontier = frontier::find(&evidence, (&args.name, &selector), args.outliers, expires, &mut progress)?;
     drop(progress);
     let not_judged = found.not_judged.into_iter().chain(present.unknown.into_iter().map(|namespace| {

@@ -134,11 +134,9 @@ struct Values<'a> {
     is_written: bool,
 }
 
-/// The parameters with which settings become stricter.
+/// The parameters with which settings become stricter, in these namespaces.
 pub(super) fn infer(workloads: &BTreeMap<Place, Vec<Case>>, tenants: &[Tenant]) -> Vec<Inferred> {
-    let names: BTreeSet<_> = workloads.keys().map(|(namespace, _)| namespace.as_str()).collect();
-    let tenants: BTreeMap<_, _> =
-        tenants.iter().filter(|one| names.contains(&*one.name)).map(|one| (one.name.as_str(), one)).collect();
+    let tenants: BTreeMap<_, _> = tenants.iter().map(|one| (one.name.as_str(), one)).collect();
     let sources = sources(&tenants);
     let (mut ids, mut paths) = (BTreeMap::<_, Values<'_>>::new(), BTreeMap::<_, Values<'_>>::new());
     for (place, cases) in workloads {

@@ -175,6 +175,19 @@ fn levels_and_prices_are_printed() {
 }
 
 #[test]
+fn parameter_needs_a_value_in_each_selected_namespace() {
+    let mut objects = objects();
+    objects.truncate(2 * TOOLS as usize);
+    let namespace = json!({
+        "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "tool-new", "labels": {"tenancy": "tool"}},
+    });
+    objects.push(namespace);
+    let found = json_of(&files(&objects), &[]);
+    let parameters: Vec<_> = found["parameters"].as_array().unwrap().iter().map(|one| &one["name"]).collect();
+    assert_eq!(parameters, ["tenant"], "{found:#}");
+}
+
+#[test]
 fn profile_is_printed_with_its_settings_as_comments() {
     let objects = objects();
     let run =
