@@ -44,10 +44,11 @@ impl Evidence<'_> {
         Ok(denied)
     }
 
-    /// Whether a profile denies a workload.
-    pub fn denies(&self, profile: &ToolSecurityProfile, place: &Place) -> Result<bool, Failure> {
+    /// Whether a profile denies one of these workloads.
+    pub fn denies_any(&self, profile: &ToolSecurityProfile, places: &[Place]) -> Result<bool, Failure> {
         let judge = self.evaluator(profile)?;
-        Ok(self.workloads.get(place).into_iter().flatten().any(|case| !violations(&judge, case).is_empty()))
+        let mut cases = places.iter().filter_map(|place| self.workloads.get(place)).flatten();
+        Ok(cases.any(|case| !violations(&judge, case).is_empty()))
     }
 
     /// The evaluator of a profile at the stage Deny.
@@ -57,10 +58,10 @@ impl Evidence<'_> {
     }
 
     /// The denied workloads, for a search of changes.
-    pub fn found(&self, denied: &ProfileEvaluator) -> Found {
+    pub fn found(&self, judge: &ProfileEvaluator) -> Found {
         let mut found = Found::default();
         for (place, cases) in &self.workloads {
-            let judged = parallel(threads(), cases, |case| violations(denied, case));
+            let judged = parallel(threads(), cases, |case| violations(judge, case));
             let cases: Vec<_> = cases
                 .iter()
                 .zip(judged)

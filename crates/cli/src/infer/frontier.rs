@@ -176,12 +176,11 @@ fn loosened(
     Ok(needed)
 }
 
-/// Drops settings without which the first workload that needs them is admitted.
+/// Drops settings without which all workloads that needed them are admitted, by later settings.
 fn minimize(evidence: &Evidence<'_>, base: &ToolSecurityProfile, needed: &mut Vec<Needed>) -> Result<(), Failure> {
     for index in (0..needed.len()).rev() {
         let without = applied(base, others(needed, index))?;
-        let Some(witness) = needed[index].workloads.first() else { continue };
-        if !evidence.denies(&without, witness)? {
+        if !evidence.denies_any(&without, &needed[index].workloads)? {
             needed.remove(index);
         }
     }
