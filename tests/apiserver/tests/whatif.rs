@@ -238,7 +238,27 @@ pub(crate) async fn diff_predicts_what_the_api_server_denies(cluster: &mut Clust
     let back = palisade(cluster, &["diff", &file, &format!("{test}@1"), "--live", "-o", "json"]).await?;
     let back: Json = serde_json::from_str(&back.out)?;
     ensure!(lines(&back, "newlyDenied") == admitted && lines(&back, "newlyAdmitted") == denied, "{back:#}");
-    Ok(())
+    inferred(cluster, test, &dump, &namespaces).await
+}
+
+/// The profile of `palisade infer` admits what exists, and no image of another registry.
+async fn inferred(cluster: &Cluster, test: &str, dump: &str, namespaces: &[String]) -> TestResult {
+    let (selector, name) = (format!("tenancy={test}"), format!("{test}-inferred"));
+    let found = printed(cluster, &["infer", "--dump", dump, "-l", &selector, "--name", &name, "-o", "json"]).await?;
+    let found: Json = serde_json::from_str(&found)?;
+    ensure!(found["denied"] == json!([]) && found["notJudged"] == json!([]), "{found:#}");
+    let mut profile = found["profile"].clone();
+    set(&mut profile, &["spec", "enforcement"], json!({"pods": "Deny", "workloads": "Deny"}));
+    cluster.delete_profile(test).await?;
+    cluster.enforce_policies(&profile).await?;
+    let (denied, count) = denied(cluster, namespaces).await?;
+    ensure!(denied.is_empty() && count > 0, "{count}: {denied:#?} by {profile:#}");
+    let mut other = tool_pod("other", UID);
+    other["spec"]["containers"][0]["image"] = "registry.example/other:1".into();
+    let path = format!("/api/v1/namespaces/{}/pods?dryRun=All", namespaces[0]);
+    let verdict = cluster.create_at(&path, &other).await;
+    ensure!(matches!(&verdict, Verdict::Denied(text) if text.contains("[imageRegistries]")), "{verdict:?}");
+    cluster.delete_profile(&name).await
 }
 
 /// The objects of requests: pods and workloads around them.
