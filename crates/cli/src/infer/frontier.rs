@@ -13,6 +13,7 @@ use super::{
 };
 use crate::{
     evaluator::Violation,
+    parallel::{parallel, threads},
     profiles,
     progress::Progress,
     proposal::{self, Change, Place, Trial},
@@ -178,9 +179,14 @@ fn loosened(
 
 /// Drops settings without which all workloads that needed them are admitted, by later settings.
 fn minimize(evidence: &Evidence<'_>, base: &ToolSecurityProfile, needed: &mut Vec<Needed>) -> Result<(), Failure> {
-    for index in (0..needed.len()).rev() {
-        let without = applied(base, others(needed, index))?;
-        if !evidence.denies_any(&without, &needed[index].workloads)? {
+    let is_needed = |needed: &[Needed], index: usize| {
+        evidence.denies_any(&applied(base, others(needed, index))?, &needed[index].workloads)
+    };
+    let indices: Vec<_> = (0..needed.len()).collect();
+    let are_needed = parallel(threads(), &indices, |&index| is_needed(needed, index));
+    for (index, first) in indices.into_iter().zip(are_needed).rev() {
+        // Of two settings that make each other redundant, one stays.
+        if !first? && !is_needed(needed, index)? {
             needed.remove(index);
         }
     }
