@@ -755,7 +755,8 @@ fn match_conditions_that_exclude_everything_are_proved_to_exclude_everything() {
         (&[("''", "v1", "CREATE, DELETE", "services")], vec![ports, balancers], 0),
     ] {
         let named = conditions.iter().enumerate();
-        let list: String = named.map(|(at, one)| format!("  - {{name: c{at}, expression: \"{one}\"}}\n")).collect();
+        let list: Vec<_> = named.map(|(at, one)| format!("  - {{name: c{at}, expression: \"{one}\"}}\n")).collect();
+        let list = list.concat();
         let list = if list.is_empty() { list } else { format!("  matchConditions:\n{list}") };
         let text = policy(rules, &format!("{list}{}", validations(&[rule])));
         let found = findings(&text, "never-matches", Minor::V1_36);

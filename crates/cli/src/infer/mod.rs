@@ -101,7 +101,7 @@ fn selector(of: &LabelSelector) -> Json {
     for one in of.match_expressions.iter().flatten() {
         match (one.operator.as_str(), one.values.as_deref()) {
             ("In", Some([value])) if !labels.contains_key(&one.key) => {
-                drop(labels.insert(one.key.clone(), json!(value)))
+                labels.insert(one.key.clone(), json!(value));
             }
             _ => expressions.push(json!(one)),
         }

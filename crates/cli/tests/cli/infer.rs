@@ -6,9 +6,9 @@ use tempfile::TempDir;
 use super::{Run, directory, run_in};
 
 /// The number of namespaces.
-const TOOLS: i64 = 20;
+const TOOLS: usize = 20;
 
-fn deployment(tool: i64, name: &str, user: i64, pod: &Json, container: &Json) -> Json {
+fn deployment(tool: usize, name: &str, user: usize, pod: &Json, container: &Json) -> Json {
     let mut spec = json!({
         "securityContext": {"runAsUser": user},
         "containers": [{"name": "app", "image": "registry.example/app:1"}],
@@ -177,7 +177,7 @@ fn levels_and_prices_are_printed() {
 #[test]
 fn parameter_needs_a_value_in_each_selected_namespace() {
     let mut objects = objects();
-    objects.truncate(2 * TOOLS as usize);
+    objects.truncate(2 * TOOLS);
     let namespace = json!({
         "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "tool-new", "labels": {"tenancy": "tool"}},
     });
@@ -190,8 +190,7 @@ fn parameter_needs_a_value_in_each_selected_namespace() {
 #[test]
 fn profile_is_printed_with_its_settings_as_comments() {
     let objects = objects();
-    let run =
-        infer(&files(&[&objects[..2], &objects[TOOLS as usize * 2..]].concat()), &["-o", "yaml", "--name", "tools"]);
+    let run = infer(&files(&[&objects[..2], &objects[TOOLS * 2..]].concat()), &["-o", "yaml", "--name", "tools"]);
     assert_eq!((run.code, run.err.as_str()), (Some(0), ""), "{}", run.out);
     for part in [
         "# Inferred from 1 workload in 1 namespace at 2026-11-25T08:00:00Z: it admits 1 of them.",
