@@ -44,6 +44,11 @@ pub fn table(rows: &[Vec<String>]) -> String {
     rows.iter().map(line).collect()
 }
 
+/// A number with a noun in the singular or plural.
+pub fn counted(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
 /// A time span in the format of ages in kubectl, in its largest unit.
 pub fn age(seconds: i64) -> String {
     match seconds.max(0) {

@@ -34,6 +34,14 @@ impl Failure {
     }
 }
 
+impl fmt::Display for Failure {
+    /// Its first problem.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Self::Wrong(problems) | Self::CouldNotRun(problems)) = self;
+        problems.first().map_or(Ok(()), |first| first.fmt(f))
+    }
+}
+
 /// Both results, or the problems of either.
 ///
 /// # Errors

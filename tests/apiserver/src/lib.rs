@@ -19,7 +19,7 @@ mod webhook;
 
 pub use cluster::{Cluster, root};
 pub use controller::{ControllerProcess, run_controller};
-pub use ended::known_fault;
+pub use ended::{is_lost, known_fault};
 pub use figures::{cpu_of, memory_of, peak_of};
 pub use load::{Load, Tally};
 pub use nodes::{CONTROLLERS, Nodes};

@@ -14,7 +14,7 @@ use futures::FutureExt as _;
 use libtest_mimic::{Completion, Failed, Trial};
 use palisade_controlplane::{Builder, Feature};
 use palisade_kube_json::text::truncated;
-use palisade_tests::{Cluster, TestResult, known_fault};
+use palisade_tests::{Cluster, TestResult, is_lost, known_fault};
 use tokio::sync::{Mutex, Notify, OwnedSemaphorePermit, Semaphore};
 
 use crate::RUNTIME;
@@ -167,9 +167,7 @@ impl Group {
                 let result = result.unwrap_or_else(|_| Err("the scenario panicked".into()));
                 match (result, cluster.control_plane.check_apiserver()) {
                     // The end of the API server explains only that no connection to it was possible.
-                    (Err(error), Err(ended)) if error.to_string().to_lowercase().contains("connect") => {
-                        Err(format!("{error}\n{ended}").into())
-                    }
+                    (Err(error), Err(ended)) if is_lost(&error.to_string()) => Err(format!("{error}\n{ended}").into()),
                     (result, _) => result,
                 }
             }

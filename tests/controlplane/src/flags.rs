@@ -14,8 +14,8 @@ pub(crate) const AUDIT_POLICY: &str = "audit-policy.yaml";
 pub(crate) const AUDIT_LOG: &str = "audit.log";
 
 /// The controllers that the API alone cannot do without: namespaces get their `default` service account and can be
-/// deleted, owned objects go with their owners, and a Secret gets the token of its service account. Since 1.33, the last one
-/// runs in any case.
+/// deleted, owned objects go with their owners, and a Secret gets the token of its service account. kube-controller-manager
+/// 1.32 runs the last one only if it is listed.
 const CONTROLLERS: [&str; 4] = [
     "namespace-controller",
     "serviceaccount-controller",

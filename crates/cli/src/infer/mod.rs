@@ -10,8 +10,6 @@ mod frontier;
 mod output;
 mod parameters;
 
-use std::collections::BTreeSet;
-
 pub use args::InferArgs;
 use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::LabelSelector,
@@ -21,16 +19,8 @@ use serde_json::{Map, Value as Json, json};
 
 use self::evidence::Evidence;
 use crate::{
-    cluster::could_not_run,
-    evaluation_inputs::EvaluationInputs,
-    evaluator::ProfileEvaluator,
-    namespaces::Tenant,
-    parallel::{parallel, threads},
-    present::Present,
-    profiles,
-    progress::Progress,
-    proposal::Cases,
-    report::Failure,
+    cluster::could_not_run, evaluation_inputs::EvaluationInputs, evaluator::ProfileEvaluator, namespaces::Tenant,
+    profiles, progress::Progress, proposal, report::Failure,
 };
 
 /// The duration of exceptions.
@@ -62,21 +52,14 @@ pub fn run(args: &InferArgs) -> Result<(), Failure> {
         return Err(could_not_run("no namespace has the labels of --selector"));
     }
     let judge = ProfileEvaluator::new(&accepted, &selected, version, now)?;
-    let known: BTreeSet<_> = tenants.iter().map(|one| one.name.clone()).collect();
-    let (mut present, mut cases) = (Present::new(&judge, &known), Cases::default());
-    objects.each(&mut progress, |page| {
-        let current = present.take(page);
-        let verdicts = parallel(threads(), &current, |one| judge.denials(one.workload, &one.object));
-        current.iter().zip(verdicts).for_each(|(one, verdict)| cases.add(one, verdict));
-    })?;
-    let found = cases.end(&present.owners);
+    let (found, unknown) = proposal::evaluated(objects, &judge, &tenants, &mut progress)?;
     if found.violating.is_empty() && found.not_judged.is_empty() && problems.is_empty() {
         return Err(could_not_run("no pod or workload in the selected namespaces was found"));
     }
     let evidence = Evidence { workloads: found.violating, tenants: &selected, version, now };
     let frontier = frontier::find(&evidence, (&args.name, &selector), args.outliers, expires, &mut progress)?;
     drop(progress);
-    let not_judged = found.not_judged.into_iter().chain(present.unknown.into_iter().map(|namespace| {
+    let not_judged = found.not_judged.into_iter().chain(unknown.into_iter().map(|namespace| {
         (
             (namespace, "all workloads".to_owned()),
             "its labels are unknown, because its Namespace is not in the files".to_owned(),

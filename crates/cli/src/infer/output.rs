@@ -16,7 +16,7 @@ use super::{
     frontier::{Frontier, Needed, checks},
 };
 use crate::{
-    output::{self, could_not_print},
+    output::{self, could_not_print, counted},
     profiles,
     proposal::Place,
     report::{Failure, one_line},
@@ -75,7 +75,7 @@ fn human(about: &About, frontier: &Frontier, top: usize) -> String {
     needed(&mut out, "SETTING", &frontier.needed);
     if !frontier.omitted.is_empty() {
         let _ =
-            writeln!(out, "\nOmitted, because at most {} may need an exception:", plural(about.outliers, "workload"));
+            writeln!(out, "\nOmitted, because at most {} may need an exception:", counted(about.outliers, "workload"));
         needed(&mut out, "SETTING", &frontier.omitted);
     }
     for (what, denied) in [
@@ -193,11 +193,7 @@ fn first<'a>(places: impl Iterator<Item = &'a Place>) -> String {
 }
 
 fn count(places: &BTreeSet<Place>) -> String {
-    format!("{} in {}", plural(places.len(), "workload"), plural(namespaces(places.iter()), "namespace"))
-}
-
-fn plural(count: usize, noun: &str) -> String {
-    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+    format!("{} in {}", counted(places.len(), "workload"), counted(namespaces(places.iter()), "namespace"))
 }
 
 fn json(about: &About, frontier: &Frontier) -> Json {
@@ -251,7 +247,8 @@ fn yaml(about: &About, frontier: &Frontier) -> Result<String, Failure> {
     );
     for one in &frontier.needed {
         for change in &one.changes {
-            let _ = writeln!(text, "# {}", one_line(&format!("{change}: {}", plural(one.workloads.len(), "workload"))));
+            let _ =
+                writeln!(text, "# {}", one_line(&format!("{change}: {}", counted(one.workloads.len(), "workload"))));
         }
     }
     text.push_str(&output::yaml(&[profiles::written(&frontier.profile)]).map_err(|error| could_not_print(&error))?);

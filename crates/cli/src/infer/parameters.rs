@@ -18,6 +18,9 @@ const SHARE: usize = 95;
 /// A source counts if this number of namespaces have different values.
 const NAMESPACES: usize = 3;
 
+/// The largest length of the part of a key in the name of a parameter.
+const MAX_NAME: usize = 48;
+
 /// A parameter that the namespaces have.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -102,9 +105,15 @@ impl Source {
             let first = if name.is_empty() { first.to_ascii_lowercase() } else { first.to_ascii_uppercase() };
             name.extend([&*first, rest]);
         }
+        // A name has at most 63 characters, and may get a number.
+        name.truncate(MAX_NAME);
         if name.starts_with(|c: char| c.is_ascii_lowercase()) { name } else { format!("value{name}") }
     }
 }
+
+/// The order of the two types of parameters from one source.
+const IS_ID: u8 = 0;
+const IS_PART: u8 = 1;
 
 /// A setting of ids.
 struct Ids {
@@ -149,8 +158,12 @@ pub(super) fn infer(workloads: &BTreeMap<Place, Vec<Case>>, tenants: &[Tenant]) 
                 }
             }
             for volume in items(&pod["spec"]["volumes"]) {
-                let path = volume["hostPath"]["path"].as_str().filter(|path| path.starts_with('/')).unwrap_or_default();
+                // A pod must supply neither a pattern nor a path that a profile cannot have.
+                let Some(Ok(path)) = volume["hostPath"]["path"].as_str().map(proposal::text) else { continue };
                 let parts: Vec<_> = path.split('/').filter(|part| !part.is_empty()).collect();
+                if !path.starts_with('/') || parts.iter().any(|part| [".", ".."].contains(part)) {
+                    continue;
+                }
                 for (index, part) in parts.iter().enumerate().skip(1) {
                     let values = paths.entry(format!("/{}", parts[..index].join("/"))).or_default();
                     values.is_written |= proposal::is_written(&pod, volume);
@@ -170,7 +183,7 @@ pub(super) fn infer(workloads: &BTreeMap<Place, Vec<Case>>, tenants: &[Tenant]) 
             let id = format!("${}", sources[source]);
             let value = json!({"rule": rule, "ranges": [{"min": id, "max": id}]});
             let pairs = values.pairs.len();
-            found.entry((source, true)).or_default().push(Explained { path, value, pairs, equal });
+            found.entry((source, IS_ID)).or_default().push(Explained { path, value, pairs, equal });
         }
     }
     for (above, values) in &paths {
@@ -178,20 +191,20 @@ pub(super) fn infer(workloads: &BTreeMap<Place, Vec<Case>>, tenants: &[Tenant]) 
         if proposal::is_of_the_node(above, values.is_written) {
             continue;
         }
-        let mut value = json!({"pathPrefix": format!("{}/${}", above.replace('$', "$$"), sources[source])});
+        let mut value = json!({"pathPrefix": format!("{above}/${}", sources[source])});
         if !values.is_written {
             set(&mut value, &["readOnly"], true);
         }
         let (path, pairs) = ("volumes.hostPaths", values.pairs.len());
-        found.entry((source, false)).or_default().push(Explained { path, value, pairs, equal });
+        found.entry((source, IS_PART)).or_default().push(Explained { path, value, pairs, equal });
     }
     let mut inferred: Vec<Inferred> = Vec::new();
-    for ((source, is_id), settings) in found {
-        // One parameter has one type.
+    for ((source, kind), settings) in found {
+        // One parameter has one type: an id comes first.
         if inferred.iter().all(|one| one.name != sources[source]) {
             inferred.push(Inferred {
                 name: sources[source].clone(),
-                declaration: source.declaration(&sources[source], is_id),
+                declaration: source.declaration(&sources[source], kind == IS_ID),
                 source: source.in_words(),
                 settings,
             });
@@ -236,11 +249,16 @@ fn best<'s>(
     tenants: &BTreeMap<&str, &Tenant>,
     is_id: bool,
 ) -> Option<(&'s Source, usize)> {
-    let has_ids = |source: &&Source| {
-        let id = |tenant: &&Tenant| source.value(tenant).is_some_and(|text| text.parse::<i64>().is_ok_and(|id| id > 0));
-        !is_id || tenants.values().all(id)
+    // A namespace with another value would be denied everything.
+    let is_valid = |text: &str| {
+        if is_id {
+            text.parse::<i64>().is_ok_and(|id| id > 0)
+        } else {
+            !text.contains('/') && ![".", ".."].contains(&text)
+        }
     };
-    let rated = sources.keys().filter(has_ids).filter_map(|source| {
+    let fits = |source: &&Source| tenants.values().all(|tenant| source.value(tenant).is_some_and(is_valid));
+    let rated = sources.keys().filter(fits).filter_map(|source| {
         let equal = values.pairs.iter().filter(|(namespace, value)| {
             tenants.get(namespace).and_then(|tenant| source.value(tenant)) == Some(value.as_str())
         });

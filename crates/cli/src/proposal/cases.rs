@@ -12,9 +12,13 @@ use palisade_kube_json::{
 use serde_json::Value as Json;
 
 use crate::{
-    evaluator::{REJECTED, Violation},
-    present::Current,
-    report::one_line,
+    evaluation_inputs::Objects,
+    evaluator::{ProfileEvaluator, REJECTED, Violation},
+    namespaces::Tenant,
+    parallel::{parallel, threads},
+    present::{Current, Present},
+    progress::Progress,
+    report::{Failure, one_line},
 };
 
 /// The maximum number of bytes of violating objects that are kept as text.
@@ -80,6 +84,26 @@ pub struct Found {
     pub not_judged: BTreeMap<Place, String>,
     /// The number of evaluated objects.
     pub objects: usize,
+}
+
+/// Evaluates all objects. Also returns the namespaces of objects that are unknown.
+///
+/// # Errors
+/// The objects cannot be read.
+pub fn evaluated(
+    objects: Objects<'_>,
+    judge: &ProfileEvaluator,
+    tenants: &[Tenant],
+    progress: &mut Progress,
+) -> Result<(Found, BTreeSet<String>), Failure> {
+    let known = tenants.iter().map(|one| one.name.clone()).collect();
+    let (mut present, mut cases) = (Present::new(judge, &known), Cases::default());
+    objects.each(progress, |page| {
+        let current = present.take(page);
+        let verdicts = parallel(threads(), &current, |one| judge.denials(one.workload, &one.object));
+        current.iter().zip(verdicts).for_each(|(one, verdict)| cases.add(one, verdict));
+    })?;
+    Ok((cases.end(&present.owners), present.unknown))
 }
 
 impl Cases {

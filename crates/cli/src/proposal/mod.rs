@@ -13,7 +13,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-pub use cases::{Case, Cases, Found, Place};
+pub use cases::{Case, Cases, Found, Place, evaluated};
 pub use change::{Change, applied, merge_patch};
 pub use search::{Left, Owned, Step, Suggestions, Trial, search};
-pub use table::{is_of_the_node, is_written};
+pub use table::{is_of_the_node, is_written, text};

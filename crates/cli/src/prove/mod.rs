@@ -101,7 +101,7 @@ pub fn of_edit(before: &[Accepted], after: &[Accepted], version: Minor) -> Resul
         let side = |one: Option<&Accepted>| one.map(|one| Side::new(name.to_owned(), one.clone(), version)).transpose();
         match (side(pair[0]), side(pair[1])) {
             (Ok(before), Ok(after)) => compared(&types, &(before, after)),
-            _ => Answer::not_compared([name, name], "an expression is not understood"),
+            (Err(failure), _) | (_, Err(failure)) => Answer::not_compared([name, name], &failure.to_string()),
         }
     };
     Ok(pairs.into_iter().map(answer).collect())

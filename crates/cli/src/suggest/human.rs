@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fmt::Write as _};
 
 use super::data::{Count, NotJudged, RemainingWorkload, Suggested, Suggestion};
-use crate::report::one_line;
+use crate::{output::counted, report::one_line};
 
 /// The maximum number of listed workloads of a namespace with the same reason.
 const MAX_NAMES: usize = 3;
@@ -143,8 +143,4 @@ fn not_judged(out: &mut String, all: &[NotJudged], top: usize) {
         let _ = writeln!(out, "  {} {workload}: {}", one.place.namespace, one.why);
     }
     more(out, "", all.len(), top);
-}
-
-fn counted(count: usize, noun: &str) -> String {
-    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }

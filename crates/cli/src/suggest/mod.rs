@@ -18,11 +18,9 @@ use crate::{
     evaluation_inputs::EvaluationInputs,
     evaluator::ProfileEvaluator,
     output::{self, could_not_print},
-    parallel::{parallel, threads},
-    present::Present,
     profiles::{self, Accepted},
     progress::Progress,
-    proposal::{self, Cases, Owned, Step, Suggestions, Trial},
+    proposal::{self, Owned, Step, Suggestions, Trial},
     report::{self, Failure},
 };
 
@@ -40,18 +38,11 @@ pub fn run(args: &SuggestArgs) -> Result<(), Failure> {
     let EvaluationInputs { accepted, tenants, version, objects, problems, .. } = inputs;
     let denying = accepted.iter().map(|one| profiles::in_deny(&one.profile)).collect::<Result<Vec<_>, _>>();
     let judge = ProfileEvaluator::new(&denying.map_err(Failure::CouldNotRun)?, &tenants, version, now)?;
-    let known = tenants.iter().map(|one| one.name.clone()).collect();
-    let (mut present, mut cases) = (Present::new(&judge, &known), Cases::default());
-    objects.each(&mut progress, |page| {
-        let current = present.take(page);
-        let verdicts = parallel(threads(), &current, |one| judge.denials(one.workload, &one.object));
-        current.iter().zip(verdicts).for_each(|(one, verdict)| cases.add(one, verdict));
-    })?;
-    let found = cases.end(&present.owners);
+    let (found, unknown) = proposal::evaluated(objects, &judge, &tenants, &mut progress)?;
     let trial = Trial::new(&accepted, &tenants, version, now);
     let suggestions = proposal::search(&trial, &judge, &found, args.top, &mut progress);
     drop(progress);
-    let about = About { time: now.to_string(), server: version.to_string(), unknown: present.unknown };
+    let about = About { time: now.to_string(), server: version.to_string(), unknown };
     let text = match args.output {
         SuggestFormat::Human => human::text(&Suggested::new(about, &found, &suggestions, &accepted), args.top),
         SuggestFormat::Json => {

@@ -187,6 +187,32 @@ fn parameter_needs_a_value_in_each_selected_namespace() {
     assert_eq!(parameters, ["tenant"], "{found:#}");
 }
 
+/// Tenants and their namespaces write these texts. None of them ends the command.
+#[test]
+fn texts_of_tenants_that_no_profile_can_have_are_no_parameters() {
+    let mut objects = Vec::new();
+    let long = format!("example.org/{}", "k".repeat(63));
+    for tool in 0..3 {
+        let uid = 50_000 + tool;
+        let annotations = json!({long.as_str(): uid.to_string(), "example.org/dir": format!("a/b{tool}")});
+        objects.push(json!({
+            "apiVersion": "v1", "kind": "Namespace",
+            "metadata": {"name": format!("tool-t{tool}"), "labels": {"tenancy": "tool"}, "annotations": annotations},
+        }));
+        for (index, path) in
+            ["/data/../t{}", "/data/*/t{}", "/data/./t{}", "relative/t{}", "//data//a/b{}"].iter().enumerate()
+        {
+            let path = path.replace("{}", &tool.to_string());
+            let volumes = json!({"volumes": [{"name": "v", "hostPath": {"path": path}}]});
+            objects.push(deployment(tool, &format!("w{index}"), uid, &volumes, &json!({})));
+        }
+    }
+    let found = json_of(&files(&objects), &[]);
+    let parameters: Vec<_> = found["parameters"].as_array().unwrap().iter().map(|one| &one["name"]).collect();
+    assert_eq!(parameters, [&json!("k".repeat(48))], "{found:#}");
+    assert_eq!(found["denied"], json!([]), "{found:#}");
+}
+
 #[test]
 fn profile_is_printed_with_its_settings_as_comments() {
     let objects = objects();

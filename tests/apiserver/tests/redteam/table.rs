@@ -4,7 +4,7 @@ use std::{fmt::Write as _, time::Duration};
 
 use futures::{StreamExt, stream};
 use kube::Client;
-use palisade_tests::features_of;
+use palisade_tests::{features_of, is_lost};
 use serde_json::Value as Json;
 
 use crate::{
@@ -135,9 +135,9 @@ impl Tally {
         self.windows.extend(more.windows);
     }
 
-    /// Whether something was admitted or denied that should not be.
+    /// Whether it has more than answers that a server did not give.
     pub(crate) fn is_wrong(&self) -> bool {
-        !self.holes.is_empty() || !self.wronged.is_empty()
+        !self.holes.is_empty() || !self.wronged.is_empty() || !self.other.iter().all(|one| is_lost(one))
     }
 
     /// What was not as it should be.

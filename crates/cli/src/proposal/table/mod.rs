@@ -143,7 +143,10 @@ fn items(list: &Json) -> impl Iterator<Item = &Json> {
 }
 
 /// A text of a pod in the notation of a profile. A pod must not supply a pattern or a reference to a parameter.
-fn text(found: &str) -> Result<String, String> {
+///
+/// # Errors
+/// It is not a valid name in a profile.
+pub fn text(found: &str) -> Result<String, String> {
     if found.contains('*') || found.len() > 256 || found.chars().any(char::is_control) {
         return Err(format!("{:?} is not a valid name in a profile", truncated(found, MAX_NAME)));
     }
